@@ -1,0 +1,24 @@
+// Installs what is missing before `npm start` and `npm test`. Plain JavaScript for the Node that is there: the Node 24
+// that everything else runs on is one of the packages it installs.
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, statSync } from 'node:fs'
+
+const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0)
+
+function run(command, ...args) {
+  // Standard output belongs to the command that comes after.
+  const { status, error } = spawnSync(command, args, { stdio: ['ignore', 2, 2], shell: process.platform === 'win32' })
+  if (status !== 0) {
+    console.error(`${command} ${args.join(' ')} failed${error ? `: ${error.message}` : ''}`)
+    process.exit(status ?? 1)
+  }
+}
+
+// npm writes the hidden lockfile last, so one newer than the lockfile means a whole install of what it names.
+if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
+  run('npm', 'ci', '--no-audit', '--no-fund')
+}
+if (process.argv.includes('--tests') && !existsSync('node_modules/@tapjs/test/test-built')) {
+  run('npx', '--no-install', 'tap', 'build')
+}
