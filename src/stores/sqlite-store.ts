@@ -1,0 +1,181 @@
+// The embedded store: reads on the calling thread through a read-only connection, everything else through the writer
+// thread.
+
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
+import type { HeaderText } from '../../codec/index.ts'
+import { LIMITS, Problem } from '../../codec/index.ts'
+import type {
+  AppendBody,
+  AppendOptions,
+  AppendResult,
+  Group,
+  HistoryStore,
+  ImportOptions,
+  ImportResult,
+  ListOptions,
+  LogHint,
+  ReadOptions,
+  SessionState,
+  StoredRecord,
+  SurfaceCursor,
+} from '../history/index.ts'
+import { isBusy, storeProblem } from './sqlite-errors.ts'
+import { SqliteReader } from './sqlite-reader.ts'
+import type { Connection } from './sqlite-schema.ts'
+import { openReader } from './sqlite-schema.ts'
+import { WriterClient } from './writer-client.ts'
+
+export interface SqliteStoreOptions {
+  /** UTF-8 bytes of one input line, default 8 MiB. */
+  readonly lineBytes?: number
+  /** How long a write waits while another process holds the write lock, ms, default 5,000. */
+  readonly busyTimeout?: number
+}
+
+/** A reader's rare collision with another connection is over in a moment. */
+const BUSY_TRIES = 50
+const BUSY_WAIT_MS = 20
+
+/** Open the store in this file, made when it is not there. @throws Problem `store/unavailable` */
+export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<HistoryStore> {
+  const { lineBytes = LIMITS.lineBytes, busyTimeout = 5_000 } = options
+  const writer = await WriterClient.open({ path, lineBytes, busyTimeout })
+  try {
+    return new SqliteStore(writer, openReader(path))
+  } catch (error) {
+    await writer.close()
+    throw storeProblem(error)
+  }
+}
+
+class SqliteStore implements HistoryStore {
+  readonly #writer: WriterClient
+  readonly #connection: Connection
+  readonly #reader: SqliteReader
+  #imports = 0
+  #closed = false
+
+  constructor(writer: WriterClient, connection: Connection) {
+    this.#writer = writer
+    this.#connection = connection
+    this.#reader = new SqliteReader(connection)
+  }
+
+  create(header: HeaderText, given: ReadonlyMap<string, string>): Promise<{ created: boolean; session: SessionState }> {
+    return this.#writer.call({ op: 'create', header, given: [...given] })
+  }
+
+  describe(id: string): Promise<SessionState | undefined> {
+    return this.#read((reader) => reader.describe(id))
+  }
+
+  list(options: ListOptions): Promise<readonly SessionState[]> {
+    return this.#read((reader) => reader.list(options))
+  }
+
+  delete(id: string): Promise<boolean> {
+    return this.#writer.call({ op: 'delete', id })
+  }
+
+  async append(id: string, body: AppendBody, options: AppendOptions): Promise<AppendResult> {
+    const { format } = body
+    const bytes: Uint8Array<ArrayBuffer>[] = []
+    for (const part of parts(body.bytes)) {
+      // Copying a large request whole would hold this thread for tens of milliseconds.
+      if (bytes.length > 0) await setImmediate()
+      bytes.push(gather(part))
+    }
+    return this.#writer.call({ op: 'append', id, body: { format, bytes }, options }, bytes)
+  }
+
+  async importLog(source: AsyncIterable<Uint8Array>, options: ImportOptions): Promise<ImportResult> {
+    const key = this.#imports++
+    try {
+      for await (const piece of source) {
+        const bytes = gather([piece])
+        await this.#writer.call({ op: 'import-chunk', key, bytes }, [bytes])
+      }
+      return await this.#writer.call({ op: 'import-end', key, options })
+    } catch (error) {
+      // After a failure of the writer's own there is nothing left to abort; asking again is harmless.
+      await this.#writer.call({ op: 'import-abort', key }).catch(() => {})
+      throw error
+    }
+  }
+
+  pageStart(log: number, end: number, maxMessages: number): Promise<number> {
+    return this.#read((reader) => reader.pageStart(log, end, maxMessages))
+  }
+
+  messageGroups(log: number, from: number, to: number): Promise<readonly Group[]> {
+    return this.#read((reader) => reader.messageGroups(log, from, to))
+  }
+
+  read(log: number, from: number, to: number, options: ReadOptions): Promise<readonly StoredRecord[]> {
+    return this.#read((reader) => reader.read(log, from, to, options))
+  }
+
+  readSurface(log: number, head: number, after: SurfaceCursor | undefined, maxBytes: number) {
+    return this.#read((reader) => reader.readSurface(log, head, after, maxBytes))
+  }
+
+  watch(listener: (hint: LogHint) => void): () => void {
+    return this.#writer.watch(listener)
+  }
+
+  async check(): Promise<void> {
+    this.#writer.check()
+    await this.#read((reader) => reader.check())
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#writer.close()
+    this.#connection.db.close()
+  }
+
+  async #read<T>(work: (reader: SqliteReader) => T | Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      if (this.#closed) throw new Problem('store/unavailable', 'the store is closed', { retryAfter: 1 })
+      try {
+        return await work(this.#reader)
+      } catch (error) {
+        if (!isBusy(error) || tries === BUSY_TRIES) throw storeProblem(error)
+      }
+      await delay(BUSY_WAIT_MS)
+    }
+  }
+}
+
+const PART_BYTES = 4 * 1024 * 1024
+
+/** The pieces in their order, in parts of a few MiB. */
+function* parts(pieces: readonly Uint8Array[]): Generator<Uint8Array[]> {
+  let part: Uint8Array[] = []
+  let bytes = 0
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; ) {
+      const cut = piece.subarray(at, at + PART_BYTES - bytes)
+      part.push(cut)
+      at += cut.length
+      bytes += cut.length
+      if (bytes < PART_BYTES) continue
+      yield part
+      part = []
+      bytes = 0
+    }
+  }
+  if (bytes > 0) yield part
+}
+
+/** One array of its own, so that it can be handed to the writer thread instead of copied again. */
+function gather(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return bytes
+}

@@ -1,0 +1,104 @@
+// The serving thread's side of the writer thread: calls go out in batches, answers and hints come back in batches.
+
+import { Worker } from 'node:worker_threads'
+import { Problem } from '../../codec/index.ts'
+import type { LogHint } from '../history/index.ts'
+import type { WriterCall, WriterFailure, WriterOptions, WriterReport, WriterRequest } from './writer-protocol.ts'
+
+interface Waiting {
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+export class WriterClient {
+  readonly #worker: Worker
+  readonly #waiting = new Map<number, Waiting>()
+  readonly #listeners = new Set<(hint: LogHint) => void>()
+  #outbox: WriterRequest[] = []
+  #transfers: ArrayBuffer[] = []
+  #number = 0
+  #gone: Problem | undefined
+
+  static async open(options: WriterOptions): Promise<WriterClient> {
+    // The published package runs from .js files, the source from .ts.
+    const file = import.meta.url.endsWith('.ts') ? './sqlite-writer.ts' : './sqlite-writer.js'
+    const worker = new Worker(new URL(file, import.meta.url), { workerData: options, name: 'history writer' })
+    const client = new WriterClient(worker)
+    await new Promise<void>((resolve, reject) => {
+      worker.once('message', (first: 'ready' | { failure: WriterFailure }) => {
+        if (first === 'ready') resolve()
+        else reject(errorOf(first.failure))
+      })
+      worker.once('error', reject)
+    })
+    worker.on('message', (report: WriterReport) => client.#receive(report))
+    return client
+  }
+
+  private constructor(worker: Worker) {
+    this.#worker = worker
+    worker.on('error', (cause) => this.#end(new Problem('store/unavailable', 'the writer has failed', {}, { cause })))
+    worker.on('exit', () => this.#end(new Problem('store/unavailable', 'the writer has ended', {})))
+  }
+
+  /** @param bytes arrays inside the call that are handed over, not copied */
+  call<T>(call: WriterCall, bytes: readonly Uint8Array<ArrayBuffer>[] = []): Promise<T> {
+    if (this.#gone) return Promise.reject(this.#gone)
+    const number = this.#number++
+    if (this.#outbox.length === 0) setImmediate(() => this.#send())
+    this.#outbox.push({ number, call })
+    for (const { buffer } of bytes) this.#transfers.push(buffer)
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.set(number, { resolve: resolve as (value: unknown) => void, reject })
+    })
+  }
+
+  watch(listener: (hint: LogHint) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** @throws Problem `store/unavailable` once the thread has ended */
+  check(): void {
+    if (this.#gone) throw this.#gone
+  }
+
+  async close(): Promise<void> {
+    if (this.#gone) return
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
+    await this.call({ op: 'close' }).catch(() => {})
+    await ended
+  }
+
+  /** What gathered in one turn of the event loop goes in one message: a message costs more than most calls. */
+  #send(): void {
+    const requests = this.#outbox
+    const transfers = this.#transfers
+    this.#outbox = []
+    this.#transfers = []
+    if (!this.#gone) this.#worker.postMessage(requests, transfers)
+  }
+
+  #receive({ answers, hints }: WriterReport): void {
+    for (const hint of hints) for (const listener of this.#listeners) listener(hint)
+    for (const answer of answers) {
+      const waiting = this.#waiting.get(answer.number)
+      this.#waiting.delete(answer.number)
+      if ('failure' in answer) waiting?.reject(errorOf(answer.failure))
+      else waiting?.resolve(answer.value)
+    }
+  }
+
+  #end(problem: Problem): void {
+    this.#gone ??= problem
+    for (const { reject } of this.#waiting.values()) reject(this.#gone)
+    this.#waiting.clear()
+  }
+}
+
+function errorOf({ message, stack, problem }: WriterFailure): Error {
+  if (problem) return new Problem(problem.code, message, problem.facts)
+  const error = new Error(message)
+  if (stack !== undefined) error.stack = stack
+  return error
+}
