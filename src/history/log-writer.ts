@@ -157,7 +157,10 @@ export class LogWriter {
   }
 
   #event(event: EventText, seq: number, time: number): void {
-    if (event.delta) return this.#delta(event.delta, seq, time)
+    if (event.delta) {
+      this.#delta(event.delta, seq, time)
+      return
+    }
     this.#closeRun()
     checkSources(event, seq)
     const text = numberEvent(event, seq, time)

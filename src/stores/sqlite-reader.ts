@@ -26,12 +26,10 @@ const KINDS: readonly RecordKind[] = ['event', 'chunk', 'row']
 type Row = readonly (number | string | Uint8Array | null)[]
 
 export class SqliteReader {
-  readonly #db: DatabaseSync
   readonly #generation: string
   readonly #statements
 
   constructor({ db, generation }: Connection) {
-    this.#db = db
     this.#generation = generation
     this.#statements = prepare(db)
   }
