@@ -13,6 +13,19 @@ import {
 } from '../../codec/index.ts'
 import type { Group, HistoryStore, SessionState, StoredRecord } from './store.ts'
 
+/** Whole NDJSON lines that cover `[from, to)`; with omitted chunks, all of it that is told by now. */
+export interface PagePiece {
+  readonly from: number
+  readonly to: number
+  readonly bytes: Uint8Array
+}
+
+/** Whole lines, and the seq up to which everything is covered. */
+interface Batch {
+  readonly lines: readonly Uint8Array[]
+  readonly to: number
+}
+
 /** The first batch is small so that the first line leaves at once; later ones are large enough to cost few turns. */
 const FIRST_BATCH_BYTES = 16 * 1024
 const BATCH_BYTES = 256 * 1024
@@ -71,7 +84,16 @@ export class Page {
   }
 
   async *#lines(): AsyncGenerator<Uint8Array> {
-    for await (const lines of this.#batches()) yield Buffer.concat(lines)
+    for await (const { lines } of this.#batches()) yield Buffer.concat(lines)
+  }
+
+  /** The body as NDJSON in pieces that say what they cover. @throws as `bytes` does */
+  async *pieces(): AsyncGenerator<PagePiece> {
+    let from = this.from
+    for await (const { lines, to } of this.#batches()) {
+      yield { from, to, bytes: Buffer.concat(lines) }
+      from = to
+    }
   }
 
   /** `{ epoch, from, to, hasMore, records: [...] }`, streamed. */
@@ -79,54 +101,52 @@ export class Page {
     const head = { epoch: this.epoch, from: this.from, to: this.to, hasMore: this.hasMore }
     yield Buffer.from(`${JSON.stringify(head).slice(0, -1)},"records":[`)
     let first = true
-    for await (const lines of this.#batches()) {
-      const parts: Uint8Array[] = []
-      for (const line of lines) {
-        if (!first) parts.push(COMMA)
-        first = false
-        parts.push(line.subarray(0, -1))
-      }
-      yield Buffer.concat(parts)
+    for await (const { lines } of this.#batches()) {
+      const records = Buffer.concat(first ? lines : [COMMA_BYTES, ...lines]).subarray(0, -1)
+      first = false
+      // A JSON text holds no line feed, so each one here ends a record.
+      for (let at = records.indexOf(LINE_FEED); at >= 0; at = records.indexOf(LINE_FEED, at + 1)) records[at] = COMMA
+      yield records
     }
     yield Buffer.from(']}\n')
   }
 
   /** Batches of whole lines. */
-  #batches(): AsyncGenerator<Uint8Array[]> {
+  #batches(): AsyncGenerator<Batch> {
     if (this.chunks === 'omit') return this.#omitting()
     return this.#stretch(this.from, this.to, new BatchSize())
   }
 
-  async *#stretch(from: number, to: number, size: BatchSize): AsyncGenerator<Uint8Array[]> {
+  async *#stretch(from: number, to: number, size: BatchSize): AsyncGenerator<Batch> {
     let at = from
     while (at < to) {
       const records = await this.#store.read(this.session.log, at, to, { maxBytes: size.next(), chunkLines: true })
       if (this.chunks === 'expanded') yield* expandedLines(records, at, to)
-      else yield records.flatMap((record) => cutLines(record, at, to))
+      else yield { lines: records.flatMap((record) => cutLines(record, at, to)), to: Math.min(endOf(records), to) }
       at = endOf(records)
     }
   }
 
   /** Inside a message's group its chunks are counted, not read; everything else is sent. */
-  async *#omitting(): AsyncGenerator<Uint8Array[]> {
+  async *#omitting(): AsyncGenerator<Batch> {
     const size = new BatchSize()
     const omitted = new OmittedStretch()
     let at = this.from
     for (const group of await this.#store.messageGroups(this.session.log, this.from, this.to)) {
       if (at < group.start) {
         const lines = omitted.end()
-        if (lines.length > 0) yield lines
+        if (lines.length > 0) yield { lines, to: at }
         yield* this.#stretch(at, group.start, size)
       }
       yield* this.#group(group, size, omitted)
       at = group.end
     }
     const lines = omitted.end()
-    if (lines.length > 0) yield lines
+    if (lines.length > 0) yield { lines, to: at }
     yield* this.#stretch(at, this.to, size)
   }
 
-  async *#group(group: Group, size: BatchSize, omitted: OmittedStretch): AsyncGenerator<Uint8Array[]> {
+  async *#group(group: Group, size: BatchSize, omitted: OmittedStretch): AsyncGenerator<Batch> {
     let at = group.start
     while (at < group.end) {
       const records = await this.#store.read(this.session.log, at, group.end, {
@@ -138,13 +158,15 @@ export class Page {
         if (record.kind === 'event') lines.push(...omitted.end(), ...cutLines(record, at, group.end))
         else omitted.add(record, at, group.end)
       }
-      if (lines.length > 0) yield lines
-      at = endOf(records)
+      at = Math.min(endOf(records), group.end)
+      if (lines.length > 0) yield { lines, to: at - omitted.count }
     }
   }
 }
 
-const COMMA = Buffer.from(',')
+const COMMA = 0x2c
+const COMMA_BYTES = new Uint8Array([COMMA])
+const LINE_FEED = 0x0a
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
@@ -163,6 +185,11 @@ class OmittedStretch {
   #seq = 0
   #time = 0
   #count = 0
+
+  /** Events counted, and not told yet. */
+  get count(): number {
+    return this.#count
+  }
 
   add(record: StoredRecord, from: number, to: number): void {
     const first = Math.max(record.first, from)
@@ -194,27 +221,26 @@ function cutLines(record: StoredRecord, from: number, to: number): Uint8Array[] 
 /** Members go out in groups of this many, so that one row holds the thread for a few milliseconds at most. */
 const EXPAND_MEMBERS = 512
 
-function* expandedLines(records: readonly StoredRecord[], from: number, to: number): Generator<Uint8Array[]> {
-  let whole: Uint8Array[] = []
+function* expandedLines(records: readonly StoredRecord[], from: number, to: number): Generator<Batch> {
+  let lines: Uint8Array[] = []
+  let at = from
   for (const record of records) {
     if (record.kind !== 'row') {
-      whole.push(lineOf(record))
+      lines.push(lineOf(record))
+      at = record.last + 1
       continue
     }
-    let texts: string[] = []
-    for (const line of expandRowLines(
-      parseRowLine(record),
-      Math.max(from, record.first),
-      Math.min(to, record.last + 1),
-    )) {
-      if (texts.push(line) < EXPAND_MEMBERS) continue
-      yield [...whole, encoder.encode(`${texts.join('\n')}\n`)]
-      whole = []
-      texts = []
+    const row = parseRowLine(record)
+    for (const end = Math.min(to, record.last + 1); at < end; ) {
+      const next = Math.min(at + EXPAND_MEMBERS, end)
+      lines.push(encoder.encode(`${[...expandRowLines(row, at, next)].join('\n')}\n`))
+      at = next
+      if (at === end) break
+      yield { lines, to: at }
+      lines = []
     }
-    if (texts.length > 0) whole.push(encoder.encode(`${texts.join('\n')}\n`))
   }
-  if (whole.length > 0) yield whole
+  if (lines.length > 0) yield { lines, to: at }
 }
 
 function parseRowLine(record: StoredRecord): ChunkRowEvent {

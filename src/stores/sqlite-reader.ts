@@ -31,7 +31,7 @@ export class SqliteReader {
 
   constructor({ db, generation }: Connection) {
     this.#generation = generation
-    this.#statements = prepare(db)
+    this.#statements = prepareReads(db)
   }
 
   describe(id: string): SessionState | undefined {
@@ -202,7 +202,7 @@ const RECORD = 'first_seq, last_seq, kind, time'
 // The record that holds a seq is the last one that begins at or before it.
 const FROM_RECORD_OF = `first_seq >= (SELECT max(first_seq) FROM records WHERE log = ?1 AND first_seq <= ?2)`
 
-function prepare(db: DatabaseSync) {
+export function prepareReads(db: DatabaseSync) {
   const arrays = (sql: string): StatementSync => {
     const statement = db.prepare(sql)
     statement.setReturnArrays(true)
