@@ -29,6 +29,7 @@ interface Batch {
 /** The first batch is small so that the first line leaves at once; later ones are large enough to cost few turns. */
 const FIRST_BATCH_BYTES = 16 * 1024
 const BATCH_BYTES = 256 * 1024
+const GATHERED_BYTES = 64 * 1024
 
 export type PageMedia = 'ndjson' | 'json'
 
@@ -84,14 +85,14 @@ export class Page {
   }
 
   async *#lines(): AsyncGenerator<Uint8Array> {
-    for await (const { lines } of this.#batches()) yield Buffer.concat(lines)
+    for await (const { lines } of this.#batches()) yield join(lines)
   }
 
   /** The body as NDJSON in pieces that say what they cover. @throws as `bytes` does */
   async *pieces(): AsyncGenerator<PagePiece> {
     let from = this.from
     for await (const { lines, to } of this.#batches()) {
-      yield { from, to, bytes: Buffer.concat(lines) }
+      yield { from, to, bytes: join(lines) }
       from = to
     }
   }
@@ -102,7 +103,7 @@ export class Page {
     yield Buffer.from(`${JSON.stringify(head).slice(0, -1)},"records":[`)
     let first = true
     for await (const { lines } of this.#batches()) {
-      const records = Buffer.concat(first ? lines : [COMMA_BYTES, ...lines]).subarray(0, -1)
+      const records = join(first ? lines : [Buffer.of(COMMA), ...lines]).subarray(0, -1)
       first = false
       // A JSON text holds no line feed, so each one here ends a record.
       for (let at = records.indexOf(LINE_FEED); at >= 0; at = records.indexOf(LINE_FEED, at + 1)) records[at] = COMMA
@@ -113,7 +114,7 @@ export class Page {
 
   /** Batches of whole lines. */
   #batches(): AsyncGenerator<Batch> {
-    if (this.chunks === 'omit') return this.#omitting()
+    if (this.chunks === 'omit') return gathered(this.#omitting())
     return this.#stretch(this.from, this.to, new BatchSize())
   }
 
@@ -165,10 +166,40 @@ export class Page {
 }
 
 const COMMA = 0x2c
-const COMMA_BYTES = new Uint8Array([COMMA])
 const LINE_FEED = 0x0a
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
+
+/**
+ * The lines as one, and their memory given back: it lies outside the heap, where a page's worth of lines would wait for
+ * the next full collection. The store's lines are this reader's own.
+ */
+function join(lines: readonly Uint8Array[]): Buffer {
+  const joined = Buffer.concat(lines)
+  for (const { buffer, byteLength } of lines) {
+    if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
+  }
+  return joined
+}
+
+/** Between omitted stretches stand few lines: they leave together, all but the first. */
+async function* gathered(batches: AsyncGenerator<Batch>): AsyncGenerator<Batch> {
+  let lines: Uint8Array[] = []
+  let bytes = 0
+  let enough = 1
+  let to = 0
+  for await (const batch of batches) {
+    lines.push(...batch.lines)
+    bytes += batch.lines.reduce((sum, line) => sum + line.length, 0)
+    to = batch.to
+    if (bytes < enough) continue
+    yield { lines, to }
+    lines = []
+    bytes = 0
+    enough = GATHERED_BYTES
+  }
+  if (lines.length > 0) yield { lines, to }
+}
 
 class BatchSize {
   #first = true

@@ -32,7 +32,7 @@ export interface SessionState {
 /** What an event record holds: any event, an `assistant/chunk` event, or a packed row of chunks. */
 export type RecordKind = 'event' | 'chunk' | 'row'
 
-/** One canonical record. `line` ends with its newline; it is absent when it was not asked for. */
+/** One canonical record. `line` ends with its newline; it is absent when it was not asked for, and the caller's own. */
 export interface StoredRecord {
   readonly first: number
   readonly last: number
