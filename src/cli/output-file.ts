@@ -1,0 +1,25 @@
+// Owns files that are written: one has its name only once it is whole.
+
+import { randomUUID } from 'node:crypto'
+import { open, rename, rm } from 'node:fs/promises'
+
+export interface LineSink {
+  write(text: string): Promise<void>
+}
+
+/** Writes beside the file and renames at the end. Nothing is left, and the old file stands, when `write` throws. */
+export async function writeWholeFile(name: string, write: (sink: LineSink) => Promise<void>): Promise<void> {
+  const temporary = `${name}.${randomUUID().slice(0, 8)}.part`
+  const file = await open(temporary, 'wx')
+  try {
+    await write({ write: async (text) => void (await file.writeFile(text)) })
+    // The name must not reach the disk before the bytes do.
+    await file.sync()
+    await file.close()
+    await rename(temporary, name)
+  } catch (error) {
+    await file.close()
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
