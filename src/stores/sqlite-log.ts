@@ -30,8 +30,8 @@ export function prepareLogStatements(db: DatabaseSync) {
       'UPDATE surface SET replaced_by = ? WHERE log = ? AND position BETWEEN ? AND ? AND replaced_by IS NULL',
     ),
     messageBefore: db.prepare(
-      `SELECT seq, page_start FROM surface WHERE log = ? AND seq < ? AND operation = 0 AND kind < 2
-       ORDER BY seq DESC LIMIT 1`,
+      `SELECT seq, page_start FROM surface INDEXED BY surface_messages
+       WHERE log = ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq DESC LIMIT 1`,
     ),
   }
 }

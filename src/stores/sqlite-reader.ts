@@ -223,11 +223,11 @@ export function prepareReads(db: DatabaseSync) {
     ),
     openFrom: arrays('SELECT state, open_from FROM sessions WHERE log = ?'),
     pageStart: arrays(
-      `SELECT count(*), min(page_start) FROM (SELECT page_start FROM surface
+      `SELECT count(*), min(page_start) FROM (SELECT page_start FROM surface INDEXED BY surface_messages
        WHERE log = ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq DESC LIMIT ?)`,
     ),
     messageGroups: arrays(
-      `SELECT seq, group_start FROM surface
+      `SELECT seq, group_start FROM surface INDEXED BY surface_messages
        WHERE log = ? AND seq >= ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq LIMIT ?`,
     ),
     records: arrays(

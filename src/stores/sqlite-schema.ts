@@ -75,8 +75,10 @@ CREATE TABLE surface (
   message_to   INTEGER,
   PRIMARY KEY (log, seq)
 ) STRICT, WITHOUT ROWID;
--- Page starts: the last messages before a seq.
-CREATE INDEX surface_messages ON surface (log, seq, page_start, group_start) WHERE operation = 0 AND kind < 2;
+-- Page starts: the last messages before a seq. It holds its own condition too, since SQLite looks that up in the table
+-- otherwise; and queries name it, since SQLite would take the primary key and walk over tool results.
+CREATE INDEX surface_messages ON surface (log, seq, page_start, group_start, operation, kind)
+  WHERE operation = 0 AND kind < 2;
 -- The surface in its order.
 CREATE INDEX surface_in_order ON surface (log, position, seq, replaced_by);
 `

@@ -1,7 +1,7 @@
 // The embedded store: reads on the calling thread through a read-only connection, everything else through the writer
 // thread.
 
-import { setTimeout as delay, setImmediate } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { HeaderText } from '../../codec/index.ts'
 import { LIMITS, Problem } from '../../codec/index.ts'
 import type {
@@ -35,6 +35,11 @@ export interface SqliteStoreOptions {
 /** A reader's rare collision with another connection is over in a moment. */
 const BUSY_TRIES = 50
 const BUSY_WAIT_MS = 20
+/**
+ * A read is done before its promise is awaited, so a reader that takes batch after batch never leaves the turn of the
+ * event loop by itself. After this long in one turn the reads that follow wait for the next.
+ */
+const TURN_MS = 5
 
 /** Open the store in this file, made when it is not there. @throws Problem `store/unavailable` */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<HistoryStore> {
@@ -53,6 +58,7 @@ class SqliteStore implements HistoryStore {
   readonly #connection: Connection
   readonly #reader: SqliteReader
   #imports = 0
+  #turnBegan: number | undefined
   #closed = false
 
   constructor(writer: WriterClient, connection: Connection) {
@@ -82,7 +88,7 @@ class SqliteStore implements HistoryStore {
     const bytes: Uint8Array<ArrayBuffer>[] = []
     for (const part of parts(body.bytes)) {
       // Copying a large request whole would hold this thread for tens of milliseconds.
-      if (bytes.length > 0) await setImmediate()
+      if (bytes.length > 0) await nextTurn()
       bytes.push(gather(part))
     }
     return this.#writer.call({ op: 'append', id, body: { format, bytes }, options }, bytes)
@@ -137,6 +143,7 @@ class SqliteStore implements HistoryStore {
 
   async #read<T>(work: (reader: SqliteReader) => T | Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
+      await this.#nextTurnIfLong()
       if (this.#closed) throw new Problem('store/unavailable', 'the store is closed', { retryAfter: 1 })
       try {
         return await work(this.#reader)
@@ -145,6 +152,15 @@ class SqliteStore implements HistoryStore {
       }
       await delay(BUSY_WAIT_MS)
     }
+  }
+
+  async #nextTurnIfLong(): Promise<void> {
+    while (this.#turnBegan !== undefined && performance.now() - this.#turnBegan > TURN_MS) await nextTurn()
+    if (this.#turnBegan !== undefined) return
+    this.#turnBegan = performance.now()
+    setImmediate(() => {
+      this.#turnBegan = undefined
+    })
   }
 }
 

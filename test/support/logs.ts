@@ -9,6 +9,7 @@ import {
   expandRecord,
   groupStart,
   isMessage,
+  packEvents,
   recordRange,
   rowRecordLine,
   validateRecord,
@@ -200,4 +201,32 @@ export function omittedSeqs(events: readonly SessionEvent[], from: number, to: n
 /** UTF-8 bytes of the texts of all events. */
 export function logBytes(events: readonly SessionEvent[]): number {
   return events.reduce((sum, event) => sum + Buffer.byteLength(JSON.stringify(event)), 0)
+}
+
+/** The records of `[from, to)`, packed: those of the whole log, the edges cut. */
+export function packedRange(events: readonly SessionEvent[], from: number, to: number): SessionHistoryRecord[] {
+  return packEvents(events).flatMap((record) => {
+    const range = recordRange(record)
+    return packEvents(events.slice(Math.max(range.from, from), Math.max(Math.min(range.to, to), 0)))
+  })
+}
+
+/** The body of a page, by the rules of its mode. */
+export function pageText(events: readonly SessionEvent[], from: number, to: number, chunks: ChunksMode): string {
+  const lines = (records: readonly SessionHistoryRecord[]): string =>
+    records.map((each) => `${recordLine(each)}\n`).join('')
+  const alone = (event: SessionEvent): SessionHistoryRecord => ({ type: 'event', event })
+  if (chunks === 'expanded') return lines(events.slice(from, to).map(alone))
+  if (chunks === 'packed') return lines(packedRange(events, from, to))
+  const omitted = omittedSeqs(events, from, to)
+  let text = ''
+  for (let at = from; at < to; ) {
+    let end = at + 1
+    while (end < to && omitted.has(end) === omitted.has(at)) end++
+    text += omitted.has(at)
+      ? `{"type":"omitted","event":{"type":"chunkrow/omitted","seq":${at},"time":${events[at]?.time},"data":{"count":${end - at}}}}\n`
+      : lines(packedRange(events, at, end))
+    at = end
+  }
+  return text
 }

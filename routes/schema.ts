@@ -1,0 +1,99 @@
+// What the route files share: the shape of a resource's plugin, and the parts of its description that repeat.
+
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { TSchema } from 'typebox'
+import Type from 'typebox'
+import type { ProblemCode } from '../codec/index.ts'
+import {
+  HEADER_EPOCH,
+  HEADER_FROM,
+  HEADER_HEAD,
+  HEADER_MORE,
+  HEADER_TO,
+  MEDIA_JSON,
+  MEDIA_NDJSON_NAMES,
+  MEDIA_PROBLEM,
+  PageDocument,
+  PROBLEM_STATUS,
+  ProblemSchema,
+  RecordSchema,
+} from '../codec/index.ts'
+import type { History } from '../src/history/index.ts'
+import type { BodyLimits } from './body.ts'
+
+export interface RouteOptions {
+  readonly history: History
+  readonly limits: BodyLimits
+  readonly isDraining: () => boolean
+}
+
+/** One resource. */
+export type RoutePlugin = FastifyPluginAsyncTypebox<RouteOptions>
+
+declare module 'fastify' {
+  interface FastifySchema {
+    /** Describes a body that the handler reads itself, so it is not validated as a value. */
+    requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema: unknown }> }
+  }
+  interface FastifyContextConfig {
+    /** Answered also while the server shuts down. */
+    whileDraining?: boolean
+  }
+}
+
+/** A name that is not known is refused. */
+export const NoQuery = Type.Object({}, { additionalProperties: false })
+
+/** What any request may be answered with. */
+const ALWAYS = ['request/invalid', 'internal', 'server/draining', 'store/unavailable'] as const satisfies ProblemCode[]
+
+/** The error answers of a route, by status. */
+export function problems(...codes: ProblemCode[]): Record<number, object> {
+  const answers: Record<number, object> = {}
+  for (const [status, of] of Map.groupBy(new Set([...ALWAYS, ...codes]), (code) => PROBLEM_STATUS[code])) {
+    answers[status] = {
+      description: of.map((code) => `\`${code}\``).join(', '),
+      content: { [MEDIA_PROBLEM]: { schema: ProblemSchema } },
+    }
+  }
+  return answers
+}
+
+/** An answer of one JSON value. */
+export function json(description: string, schema: TSchema): object {
+  return { description, content: { [MEDIA_JSON]: { schema } } }
+}
+
+const text = (description: string, example: string) => ({ type: 'string', description, example })
+
+export const logHeaders = {
+  [HEADER_EPOCH]: text('Names this life of the session; opaque.', 'k3v9q2-1'),
+  [HEADER_TO]: text('End of what is sent, not included.', '1200'),
+  [HEADER_HEAD]: text('Last committed seq when the answer began.', '1199'),
+}
+
+const pageHeaders = {
+  [HEADER_EPOCH]: text('Names this life of the session; opaque.', 'k3v9q2-1'),
+  [HEADER_FROM]: text('First seq of the range, included.', '1024'),
+  [HEADER_TO]: text('End of the range, not included.', '1200'),
+  [HEADER_MORE]: text('`true` when there are events before the range.', 'true'),
+  [HEADER_HEAD]: text('Last committed seq, when the end of the range was not given.', '1199'),
+  Link: text('The page before this one, when there is one.', '<?beforeSeq=1024&epoch=k3v9q2-1>; rel="prev"'),
+  ETag: text('Names the bytes of this answer.', '"k3v9q2-1.1024.1200.packed.ndjson.gzip"'),
+}
+
+export const pageResponse = {
+  200: {
+    description: 'The records cover `[History-From, History-To)` exactly, one a line.',
+    headers: pageHeaders,
+    content: { [MEDIA_NDJSON_NAMES[0]]: { schema: RecordSchema }, [MEDIA_JSON]: { schema: PageDocument } },
+  },
+  304: { description: 'What `If-None-Match` names is still right.', type: 'null' },
+  ...problems('session/not-found', 'subagent/not-found', 'session/replaced', 'history/ahead', 'request/not-acceptable'),
+}
+
+/** One line of a session log. */
+export const LogLine = Type.Object(
+  { type: Type.String({ description: '`session` on line 1; then an event, or a row in storage form.' }) },
+  { additionalProperties: true, description: 'One line of a session log.' },
+)

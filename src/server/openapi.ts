@@ -1,0 +1,121 @@
+// The description of the service, made from the routes' schemas, and its pages for people.
+
+import { readFileSync } from 'node:fs'
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyInstance, FastifySchema } from 'fastify'
+import {
+  AppendLineSchema,
+  AppendResult,
+  CreateSession,
+  EventRecordSchema,
+  EventSchema,
+  ImportResult,
+  MessageLine,
+  NewEventSchema,
+  OmittedRecordSchema,
+  PageDocument,
+  ProblemSchema,
+  RecordSchema,
+  RowRecordSchema,
+  RowSchema,
+  SessionDescription,
+  SessionList,
+} from '../../codec/index.ts'
+
+const { version, description } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+  description: string
+}
+
+/** Described once and referred to by name wherever they are used. */
+const NAMED = {
+  Problem: ProblemSchema,
+  Event: EventSchema,
+  NewEvent: NewEventSchema,
+  Row: RowSchema,
+  EventRecord: EventRecordSchema,
+  RowRecord: RowRecordSchema,
+  OmittedRecord: OmittedRecordSchema,
+  Record: RecordSchema,
+  AppendLine: AppendLineSchema,
+  Page: PageDocument,
+  Message: MessageLine,
+  Session: SessionDescription,
+  SessionList,
+  CreateSession,
+  AppendResult,
+  ImportResult,
+}
+
+/** Only data, as scripts of its own: nothing is loaded from elsewhere. */
+const CONTENT_POLICY = [
+  "default-src 'self'",
+  "img-src 'self' data:",
+  "style-src 'self' 'unsafe-inline'",
+  "object-src 'none'",
+  "base-uri 'self'",
+  "frame-ancestors 'self'",
+].join('; ')
+
+/** Must be registered before the routes. */
+export async function registerOpenapi(app: FastifyInstance): Promise<void> {
+  const names = new Map(Object.entries(NAMED).map(([name, schema]) => [JSON.stringify(schema), name]))
+  for (const [name, schema] of Object.entries(NAMED)) app.addSchema({ $id: name, ...withNames(schema, names, true) })
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'scrollback', version, description, license: { name: 'MIT', identifier: 'MIT' } },
+      tags: [
+        { name: 'sessions', description: 'Create, find and delete sessions.' },
+        { name: 'history', description: 'Append events and read them, in pages or by range.' },
+        { name: 'subagents', description: 'Children, read through their direct parent.' },
+        { name: 'transfer', description: 'Whole session logs, in and out.' },
+        { name: 'operations', description: 'For those who run the service.' },
+      ],
+    },
+    convertConstToEnum: false,
+    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => `${schema.$id ?? `schema-${index}`}` },
+    transform: ({ schema, url }) => ({ schema: describedSchema(schema, names), url }),
+    transformObject: (document) => {
+      const object = 'openapiObject' in document ? document.openapiObject : document.swaggerObject
+      for (const path of Object.values(object.paths ?? {})) settle(path as Record<string, Operation>)
+      // Written out in full: parts that are shared in memory would become anchors, which many readers do not know.
+      return JSON.parse(JSON.stringify(object))
+    },
+  })
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: CONTENT_POLICY,
+    uiConfig: { validatorUrl: null },
+  })
+}
+
+/** Bodies are described but not validated, since they are read as streams. */
+function describedSchema(schema: FastifySchema | undefined, names: ReadonlyMap<string, string>): FastifySchema {
+  const { requestBody, response, ...rest } = schema ?? {}
+  const described: FastifySchema = { ...rest }
+  if (requestBody) described.body = withNames({ content: requestBody.content }, names)
+  if (response) described.response = withNames(response, names)
+  return described
+}
+
+/** The same schema with a reference in place of every named one inside it. */
+function withNames<T>(schema: T, names: ReadonlyMap<string, string>, inside = false): T {
+  if (typeof schema !== 'object' || schema === null) return schema
+  const name = inside ? undefined : names.get(JSON.stringify(schema))
+  if (name !== undefined) return { $ref: `${name}#` } as T
+  if (Array.isArray(schema)) return schema.map((item) => withNames(item, names)) as T
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, withNames(value, names)])) as T
+}
+
+interface Operation {
+  operationId?: string
+  requestBody?: { required: boolean }
+}
+
+/** An operation's id is unique, and GET and HEAD share a route. The body of a PUT may be left out. */
+function settle(path: Record<string, Operation>): void {
+  if (path.head) path.head = { ...path.head, operationId: `${path.head.operationId}Headers` }
+  if (path.put?.requestBody) path.put.requestBody.required = false
+}
