@@ -17,7 +17,8 @@ function run(command, ...args) {
 
 // npm writes the hidden lockfile last, so one newer than the lockfile means a whole install of what it names.
 if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
-  run('npm', 'ci', '--no-audit', '--no-fund')
+  // The Node that runs npm may be older than the packages ask for; the one they run on is not.
+  run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')
 }
 if (process.argv.includes('--tests') && !existsSync('node_modules/@tapjs/test/test-built')) {
   run('npx', '--no-install', 'tap', 'build')

@@ -104,7 +104,11 @@ t.test('a refused body is let run out, and its connection serves on', async (t) 
     ['damaged gzip', `${append}Content-Encoding: gzip\r\n`, Buffer.concat([gzipSync('short'), large])],
     ['not deflate', `${append}Content-Encoding: deflate\r\n`, large],
     ['no log', `${load}/x-ndjson\r\n`, Buffer.concat([Buffer.from('first\n'), large])],
-    ['no log in gzip', `${load}/x-ndjson\r\nContent-Encoding: gzip\r\n`, gzipSync(Buffer.concat([Buffer.from('first\n'), large]))],
+    [
+      'no log in gzip',
+      `${load}/x-ndjson\r\nContent-Encoding: gzip\r\n`,
+      gzipSync(Buffer.concat([Buffer.from('first\n'), large])),
+    ],
     ['no log in a frame', `${load}/zstd\r\n`, zstdCompressSync(Buffer.concat([Buffer.from('first\n'), large]))],
     ['no frame', `${load}/zstd\r\n`, large],
     ['of no type', `${load}/octet-stream\r\n`, large],
