@@ -209,8 +209,8 @@ export const SubagentListQuery = Type.Omit(SessionListQuery, ['parent'], STRICT)
 export type SubagentListQuery = Static<typeof SubagentListQuery>
 
 /**
- * The integer of a query parameter, or undefined when it was not given. Throws `request/invalid` with `path` for what is
- * not a plain decimal integer between `minimum` and the largest safe one.
+ * The integer of a query parameter, or undefined when it was not given. Throws `request/invalid` with the name as `path`
+ * for what is not a plain decimal integer between `minimum` and the largest safe one.
  */
 export function queryInteger(name: string, text: string | undefined, minimum = 0): number | undefined {
   if (text === undefined) return undefined
@@ -220,9 +220,7 @@ export function queryInteger(name: string, text: string | undefined, minimum = 0
   throw new Problem(
     'request/invalid',
     `${name} must be an integer of at least ${minimum}, got ${JSON.stringify(shown)}`,
-    {
-      path: `/${name}`,
-    },
+    { path: name },
   )
 }
 
@@ -338,7 +336,12 @@ export const ProblemSchema = Type.Object(
     head: Type.Optional(head('Last committed seq.')),
     expectedSeq: Type.Optional(seq('The seq that the next append must begin with.')),
     line: Type.Optional(count('Line of the body, from 1.')),
-    path: Type.Optional(Type.String({ description: 'JSON pointer into the line or document.', examples: ['/seq'] })),
+    path: Type.Optional(
+      Type.String({
+        description: 'JSON pointer into the line or document, or the name of a parameter.',
+        examples: ['/seq'],
+      }),
+    ),
     limit: Type.Optional(count('The limit that was passed, in its own unit.')),
     epoch: Type.Optional(epoch),
     retryAfter: Type.Optional(Type.Number({ minimum: 0, description: 'Seconds.', examples: [1] })),

@@ -43,7 +43,7 @@ export async function sendPage(
     [HEADER_TO]: `${page.to}`,
     [HEADER_MORE]: `${page.hasMore}`,
     [HEADER_HEAD]: page.head === undefined ? undefined : `${page.head}`,
-    Link: page.hasMore ? `<?${previous}>; rel="prev"` : undefined,
+    Link: page.hasMore ? `<${pathOf(request.url)}?${previous}>; rel="prev"` : undefined,
   }
   if (matches(request.headers['if-none-match'], etag)) {
     return setHeaders(reply.code(304), { ...headers, 'Content-Type': undefined }).send()
@@ -79,6 +79,11 @@ function given(parameters: Record<string, string | undefined>): URLSearchParams 
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, value)
   return query
+}
+
+function pathOf(url: string): string {
+  const query = url.indexOf('?')
+  return query === -1 ? url : url.slice(0, query)
 }
 
 /** Weakly, as `If-None-Match` compares (RFC 9110, 13.1.2). */

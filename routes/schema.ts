@@ -78,7 +78,10 @@ const pageHeaders = {
   [HEADER_TO]: text('End of the range, not included.', '1200'),
   [HEADER_MORE]: text('`true` when there are events before the range.', 'true'),
   [HEADER_HEAD]: text('Last committed seq, when the end of the range was not given.', '1199'),
-  Link: text('The page before this one, when there is one.', '<?beforeSeq=1024&epoch=k3v9q2-1>; rel="prev"'),
+  Link: text(
+    'The page before this one, when there is one.',
+    '</v1/sessions/demo/history?beforeSeq=1024&epoch=k3v9q2-1>; rel="prev"',
+  ),
   ETag: text('Names the bytes of this answer.', '"k3v9q2-1.1024.1200.packed.ndjson.gzip"'),
 }
 

@@ -123,6 +123,6 @@ function closeWhenStalled({ raw }: FastifyReply, stallMs: number): void {
 
 function linger({ raw }: FastifyRequest): void {
   if (raw.complete || raw.destroyed) return
-  const timer = setTimeout(() => raw.destroy(), LINGER_MS)
+  const timer = setTimeout(() => raw.destroy(), LINGER_MS).unref()
   raw.once('close', () => clearTimeout(timer)).resume()
 }

@@ -149,7 +149,7 @@ t.test('a query integer is plain and safe', (t) => {
   t.equal(queryInteger('toSeq', '9007199254740991'), Number.MAX_SAFE_INTEGER)
   t.equal(queryInteger('afterSeq', '-1', -1), -1)
   for (const text of ['-1', '-0', '', '1.0', '1e3', '1e400', '0x1', ' 1', '01', '9007199254740992', '9'.repeat(400)]) {
-    t.throws(() => queryInteger('toSeq', text), { code: 'request/invalid', facts: { path: '/toSeq' } })
+    t.throws(() => queryInteger('toSeq', text), { code: 'request/invalid', facts: { path: 'toSeq' } })
   }
   t.throws(() => queryInteger('afterSeq', '-2', -1), { code: 'request/invalid' })
   t.end()
