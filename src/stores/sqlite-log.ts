@@ -18,7 +18,9 @@ export function prepareLogStatements(db: DatabaseSync) {
     saveState: db.prepare(
       'UPDATE sessions SET head = ?, messages = ?, bytes = ?, open_from = ?, updated_at = ? WHERE log = ?',
     ),
-    pieces: db.prepare('SELECT line FROM records WHERE log = ? AND first_seq >= ? ORDER BY first_seq'),
+    pieces: db.prepare(
+      'SELECT CAST(line AS TEXT) AS line FROM records WHERE log = ? AND first_seq >= ? ORDER BY first_seq',
+    ),
     insertRecord: db.prepare('INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)'),
     deleteRecords: db.prepare('DELETE FROM records WHERE log = ? AND first_seq >= ?'),
     recordAt: db.prepare(
@@ -49,7 +51,7 @@ export class SqliteLog implements LogStorage {
     const row = this.#statements.state.get(this.#log)
     if (!row) throw new Error(`log ${this.#log} is gone`)
     const pieces = row.open_from === null ? [] : this.#statements.pieces.all(this.#log, row.open_from as number)
-    const run = runOfPieces(pieces.map((piece) => piece.line as Uint8Array))
+    const run = runOfPieces(pieces.map((piece) => piece.line as string))
     return {
       head: row.head as number,
       messages: row.messages as number,

@@ -125,17 +125,11 @@ export class SqliteReader {
 
   /** The part of the open run in `[from, to)`, packed as if the run ended there. */
   #openRun(log: number, from: number, to: number): StoredRecord[] {
-    const pieces = this.#statements.pieces.all(log, from, to) as unknown as [
-      number,
-      number,
-      number,
-      number,
-      Uint8Array,
-    ][]
+    const pieces = this.#statements.pieces.all(log, from, to) as unknown as [number, number, number, number, string][]
     const [only] = pieces
     if (pieces.length === 1 && only && only[0] >= from && only[1] < to) {
       const [first, last, kind, time, line] = only
-      return [{ first, last, kind: KINDS[kind] as RecordKind, time, line }]
+      return [{ first, last, kind: KINDS[kind] as RecordKind, time, line: Buffer.from(line) }]
     }
     const run = runOfPieces(pieces.map((piece) => piece[4]))
     if (!run) return []
@@ -238,7 +232,7 @@ export function prepareReads(db: DatabaseSync) {
        FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
     ),
     pieces: arrays(
-      `SELECT ${RECORD}, line FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
+      `SELECT ${RECORD}, CAST(line AS TEXT) FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
     ),
     surface: arrays(
       `SELECT s.position, s.seq,

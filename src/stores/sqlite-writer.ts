@@ -31,7 +31,7 @@ const COMMIT_SLICE_MS = 20
 /** After a failure, of a full disk for one, clearing waits this long before it tries again. */
 const CLEARING_PAUSE_MS = 1_000
 /** Logs whose end is kept in memory; the end of another is read again, which costs a few index probes. */
-const KEPT_LOGS = 4_096
+const KEPT_LOGS = 1_024
 
 interface Work {
   /** Read a slice of the request; true once it can be applied. */

@@ -145,6 +145,7 @@ if (first === 'child') {
 } else if (import.meta.main) {
   const rounds = Number(first ?? 500)
   const directory = mkdtempSync(join(tmpdir(), 'scrollback-crash-'))
+  process.env.NODE_COMPILE_CACHE = join(directory, 'cache')
   const heads = await crashRounds(directory, rounds)
   rmSync(directory, { recursive: true })
   console.log(`${rounds} rounds, heads ${heads.join(', ')}: every acknowledged event is there`)

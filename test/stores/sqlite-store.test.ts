@@ -15,10 +15,9 @@ import { openWriter, SCHEMA_VERSION } from '../../src/stores/sqlite-schema.ts'
 import { bodyOfEvents, collect, messagesLog, pageRecords, userMessage } from '../support/logs.ts'
 import { storeContract } from './store-contract.ts'
 
-t.test('the contract', (t) => {
+t.test('the contract', async (t) => {
   const directory = t.testdir()
-  storeContract(t, (name) => openSqliteStore(join(directory, `${name}.db`)))
-  t.end()
+  await storeContract(t, (name) => openSqliteStore(join(directory, `${name}.db`)))
 })
 
 interface Opened {
