@@ -48,7 +48,7 @@ export async function sendPage(
   if (matches(request.headers['if-none-match'], etag)) {
     return setHeaders(reply.code(304), { ...headers, 'Content-Type': undefined }).send()
   }
-  return sendStream(request, reply, headers, () => page.bytes(media))
+  return sendStream(request, reply, headers, (allocate) => page.bytes(media, allocate))
 }
 
 /** Lines that are neither a page nor cached: the surface, or a whole log. */

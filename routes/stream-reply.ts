@@ -4,7 +4,9 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { MEDIA_NDJSON, Problem } from '../codec/index.ts'
+import type { Allocate } from '../src/history/index.ts'
 import { contentCoding } from './content-coding.ts'
+import { SentBuffers } from './sent-buffers.ts'
 
 /** A failure that is logged already. What hears of it further on takes it for a client that left, and is quiet. */
 export class BrokenAnswer extends Error {
@@ -27,18 +29,20 @@ export async function sendStream(
   request: StreamRequest,
   reply: FastifyReply,
   headers: Record<string, string | undefined>,
-  bytes: () => AsyncGenerator<Uint8Array>,
+  bytes: (allocate?: Allocate) => AsyncGenerator<Uint8Array>,
 ): Promise<FastifyReply> {
   const all = { 'Content-Type': MEDIA_NDJSON, Vary: 'Accept, Accept-Encoding', 'X-Accel-Buffering': 'no', ...headers }
+  const coding = contentCoding(request.headers)
   if (request.method === 'HEAD') {
-    const coding = contentCoding(request.headers)
     return setHeaders(reply, { ...all, 'Content-Encoding': coding === 'identity' ? undefined : coding }).send()
   }
-  const pieces = bytes()
+  // An encoder keeps a piece for as long as it likes.
+  const buffers = coding === 'identity' ? new SentBuffers(reply.raw) : undefined
+  const pieces = bytes(buffers?.allocate)
   const first = await pieces.next()
   // As bytes it holds one piece ahead for a slow reader; as objects it would hold sixteen.
   const body = Readable.from(whole(request, first, pieces), { objectMode: false, highWaterMark: READ_AHEAD_BYTES })
-  return setHeaders(reply, all).send(body)
+  return setHeaders(reply, all).send(buffers?.through(body) ?? body)
 }
 
 export function setHeaders(reply: FastifyReply, headers: Record<string, string | undefined>): FastifyReply {

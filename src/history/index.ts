@@ -9,7 +9,7 @@ export { History } from './history.ts'
 export type { ExportLayout } from './log-export.ts'
 export type { LogState, LogStorage, NewRecord, NewSurfaceEntry, StoredEvent } from './log-writer.ts'
 export { LogWriter } from './log-writer.ts'
-export type { PageMedia } from './page.ts'
+export type { Allocate, PageMedia } from './page.ts'
 export { Page } from './page.ts'
 // What a store gives
 export type {

@@ -31,6 +31,9 @@ const FIRST_BATCH_BYTES = 16 * 1024
 const BATCH_BYTES = 256 * 1024
 const GATHERED_BYTES = 64 * 1024
 
+/** Memory for a piece of a body, of this many bytes. */
+export type Allocate = (bytes: number) => Buffer
+
 export type PageMedia = 'ndjson' | 'json'
 
 export interface PageRange {
@@ -78,32 +81,36 @@ export class Page {
     return `${this.epoch}.${this.from}.${this.to}.${this.chunks}.${media}`
   }
 
-  /** The body in pieces. @throws Problem when the store fails or the session is deleted meanwhile */
-  async *bytes(media: PageMedia): AsyncGenerator<Uint8Array> {
-    if (media === 'ndjson') yield* this.#lines()
-    else yield* this.#document()
+  /**
+   * The body in pieces.
+   * @param allocate gives the memory of a piece, which its owner may use again once the piece has been sent
+   * @throws Problem when the store fails or the session is deleted meanwhile
+   */
+  async *bytes(media: PageMedia, allocate: Allocate = Buffer.allocUnsafe): AsyncGenerator<Uint8Array> {
+    if (media === 'ndjson') yield* this.#lines(allocate)
+    else yield* this.#document(allocate)
   }
 
-  async *#lines(): AsyncGenerator<Uint8Array> {
-    for await (const { lines } of this.#batches()) yield join(lines)
+  async *#lines(allocate: Allocate): AsyncGenerator<Uint8Array> {
+    for await (const { lines } of this.#batches()) yield join(lines, allocate)
   }
 
   /** The body as NDJSON in pieces that say what they cover. @throws as `bytes` does */
   async *pieces(): AsyncGenerator<PagePiece> {
     let from = this.from
     for await (const { lines, to } of this.#batches()) {
-      yield { from, to, bytes: join(lines) }
+      yield { from, to, bytes: join(lines, Buffer.allocUnsafe) }
       from = to
     }
   }
 
   /** `{ epoch, from, to, hasMore, records: [...] }`, streamed. */
-  async *#document(): AsyncGenerator<Uint8Array> {
+  async *#document(allocate: Allocate): AsyncGenerator<Uint8Array> {
     const head = { epoch: this.epoch, from: this.from, to: this.to, hasMore: this.hasMore }
     yield Buffer.from(`${JSON.stringify(head).slice(0, -1)},"records":[`)
     let first = true
     for await (const { lines } of this.#batches()) {
-      const records = join(first ? lines : [Buffer.of(COMMA), ...lines]).subarray(0, -1)
+      const records = join(first ? lines : [Buffer.of(COMMA), ...lines], allocate).subarray(0, -1)
       first = false
       // A JSON text holds no line feed, so each one here ends a record.
       for (let at = records.indexOf(LINE_FEED); at >= 0; at = records.indexOf(LINE_FEED, at + 1)) records[at] = COMMA
@@ -174,9 +181,13 @@ const decoder = new TextDecoder()
  * The lines as one, and their memory given back: it lies outside the heap, where a page's worth of lines would wait for
  * the next full collection. The store's lines are this reader's own.
  */
-function join(lines: readonly Uint8Array[]): Buffer {
-  const joined = Buffer.concat(lines)
-  for (const { buffer, byteLength } of lines) {
+function join(lines: readonly Uint8Array[], allocate: Allocate): Buffer {
+  const joined = allocate(lines.reduce((sum, line) => sum + line.length, 0))
+  let at = 0
+  for (const line of lines) {
+    joined.set(line, at)
+    at += line.length
+    const { buffer, byteLength } = line
     if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
   }
   return joined
