@@ -1,7 +1,7 @@
 // Media types: what a request accepts, and what its body is.
 
 import type { FastifyRequest } from 'fastify'
-import { MEDIA_JSON, MEDIA_NDJSON_NAMES, MEDIA_ZSTD, Problem } from '../codec/index.ts'
+import { MEDIA_EVENT_STREAM, MEDIA_JSON, MEDIA_NDJSON_NAMES, MEDIA_ZSTD, Problem } from '../codec/index.ts'
 
 type Accepting = Pick<FastifyRequest, 'accepts' | 'headers'>
 type WithHeaders = Pick<FastifyRequest, 'headers'>
@@ -14,6 +14,11 @@ const PAGE_TYPES = [...LINES.slice(0, 2), ...DOCUMENT, ...LINES.slice(2)]
 /** How a page is sent. @throws Problem `request/not-acceptable` */
 export function pageMedia(request: Accepting): 'ndjson' | 'json' {
   return DOCUMENT.includes(accepted(request, PAGE_TYPES)) ? 'json' : 'ndjson'
+}
+
+/** How a followed session is sent. @throws Problem `request/not-acceptable` */
+export function followMedia(request: Accepting): 'ndjson' | 'events' {
+  return accepted(request, [...LINES, MEDIA_EVENT_STREAM]) === MEDIA_EVENT_STREAM ? 'events' : 'ndjson'
 }
 
 /** For what is sent as NDJSON only. @throws Problem `request/not-acceptable` */

@@ -2,17 +2,19 @@
 // document.
 
 import type { FastifyReply } from 'fastify'
-import type { EventsQuery, HistoryQuery } from '../codec/index.ts'
+import type { EventsQuery, FollowQuery, HistoryQuery } from '../codec/index.ts'
 import {
   HEADER_EPOCH,
   HEADER_FROM,
   HEADER_HEAD,
   HEADER_MORE,
   HEADER_TO,
+  MEDIA_EVENT_STREAM,
   MEDIA_JSON,
   MEDIA_NDJSON,
 } from '../codec/index.ts'
 import type { LogStream, Page, SessionTarget } from '../src/history/index.ts'
+import type { ContentCoding } from './content-coding.ts'
 import { contentCoding } from './content-coding.ts'
 import { checkAcceptsLines, pageMedia } from './media.ts'
 import type { StreamRequest } from './stream-reply.ts'
@@ -38,17 +40,51 @@ export async function sendPage(
     'Cache-Control': page.fixed && request.query.epoch !== undefined ? IMMUTABLE : REVALIDATE,
     ETag: etag,
     Vary: 'Accept, Accept-Encoding',
-    [HEADER_EPOCH]: page.epoch,
-    [HEADER_FROM]: `${page.from}`,
-    [HEADER_TO]: `${page.to}`,
-    [HEADER_MORE]: `${page.hasMore}`,
-    [HEADER_HEAD]: page.head === undefined ? undefined : `${page.head}`,
-    Link: page.hasMore ? `<${pathOf(request.url)}?${previous}>; rel="prev"` : undefined,
+    ...rangeHeaders(page),
+    Link: page.hasMore ? linkTo(pathOf(request.url), previous) : undefined,
   }
   if (matches(request.headers['if-none-match'], etag)) {
     return setHeaders(reply.code(304), { ...headers, 'Content-Type': undefined }).send()
   }
   return sendStream(request, reply, headers, (allocate) => page.bytes(media, allocate))
+}
+
+/** Of a page that stays open, which is written to the response itself. */
+export function liveHeaders(
+  request: StreamRequest & { readonly query: FollowQuery },
+  page: Page,
+  media: 'ndjson' | 'events',
+  coding: ContentCoding,
+): Record<string, string> {
+  const headers: Record<string, string | undefined> = {
+    'Content-Type': media === 'ndjson' ? MEDIA_NDJSON : MEDIA_EVENT_STREAM,
+    // A proxy that stored or recoded the stream would hold its lines back.
+    'Cache-Control': 'no-cache, no-transform',
+    'X-Accel-Buffering': 'no',
+    'Content-Encoding': coding === 'identity' ? undefined : coding,
+    Vary: 'Accept, Accept-Encoding',
+    ...rangeHeaders(page),
+    Link: page.hasMore
+      ? linkTo(pathOf(request.url).replace(/\/follow$/, '/history'), previousPage(page, request.query))
+      : undefined,
+  }
+  return Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  )
+}
+
+function rangeHeaders(page: Page): Record<string, string | undefined> {
+  return {
+    [HEADER_EPOCH]: page.epoch,
+    [HEADER_FROM]: `${page.from}`,
+    [HEADER_TO]: `${page.to}`,
+    [HEADER_MORE]: `${page.hasMore}`,
+    [HEADER_HEAD]: page.head === undefined ? undefined : `${page.head}`,
+  }
+}
+
+function linkTo(path: string, query: URLSearchParams): string {
+  return `<${path}?${query}>; rel="prev"`
 }
 
 /** Lines that are neither a page nor cached: the surface, or a whole log. */
@@ -64,7 +100,7 @@ export async function sendLog(request: StreamRequest, reply: FastifyReply, log: 
 }
 
 /** The page before a page: as many messages, to its start. */
-export function previousPage(page: Page, query: HistoryQuery): URLSearchParams {
+export function previousPage(page: Page, query: Pick<HistoryQuery, 'maxMessages' | 'chunks'>): URLSearchParams {
   return given({ beforeSeq: `${page.from}`, maxMessages: query.maxMessages, chunks: query.chunks, epoch: page.epoch })
 }
 

@@ -1,8 +1,15 @@
 // Query parameters as the domain takes them. The schemas have checked their form; here they become numbers.
 
-import type { AppendQuery, EventsQuery, HistoryQuery, ImportQuery, SubagentListQuery } from '../codec/index.ts'
+import type {
+  AppendQuery,
+  EventsQuery,
+  FollowQuery as FollowParameters,
+  HistoryQuery,
+  ImportQuery,
+  SubagentListQuery,
+} from '../codec/index.ts'
 import { LIST_SESSIONS, PAGE_MESSAGES, queryInteger } from '../codec/index.ts'
-import type { AppendOptions, ImportOptions, PageQuery, RangeQuery } from '../src/history/index.ts'
+import type { AppendOptions, FollowQuery, ImportOptions, PageQuery, RangeQuery } from '../src/history/index.ts'
 
 export function pageQuery(query: HistoryQuery): PageQuery {
   return {
@@ -22,6 +29,24 @@ export function rangeQuery(query: EventsQuery): RangeQuery {
     epoch: query.epoch,
   }
 }
+
+export function followQuery(query: FollowParameters): FollowQuery {
+  return {
+    afterSeq: queryInteger('afterSeq', query.afterSeq, -1),
+    maxMessages: queryInteger('maxMessages', query.maxMessages),
+    chunks: query.chunks ?? 'packed',
+    epoch: query.epoch,
+  }
+}
+
+/** A browser's `Last-Event-ID` is the newer cursor; one that cannot be read names no place, so the reader starts over. */
+export function lastEventQuery(query: FollowQuery, id: string): FollowQuery {
+  const [, seq, epoch] = LAST_EVENT_ID.exec(id) ?? []
+  const afterSeq = seq === undefined ? undefined : Number(seq)
+  return { ...query, afterSeq, epoch: epoch ?? (afterSeq === undefined ? undefined : query.epoch) }
+}
+
+const LAST_EVENT_ID = /^(-1|\d{1,15})(?:\.(.+))?$/
 
 export function appendOptions(query: AppendQuery): AppendOptions {
   return { expectedSeq: queryInteger('expectedSeq', query.expectedSeq), epoch: query.epoch }

@@ -5,11 +5,13 @@ import type { TSchema } from 'typebox'
 import Type from 'typebox'
 import type { ProblemCode } from '../codec/index.ts'
 import {
+  EndSchema,
   HEADER_EPOCH,
   HEADER_FROM,
   HEADER_HEAD,
   HEADER_MORE,
   HEADER_TO,
+  MEDIA_EVENT_STREAM,
   MEDIA_JSON,
   MEDIA_NDJSON_NAMES,
   MEDIA_PROBLEM,
@@ -20,10 +22,11 @@ import {
 } from '../codec/index.ts'
 import type { History } from '../src/history/index.ts'
 import type { BodyLimits } from './body.ts'
+import type { LiveLimits } from './live-reply.ts'
 
 export interface RouteOptions {
   readonly history: History
-  readonly limits: BodyLimits
+  readonly limits: BodyLimits & LiveLimits
   readonly isDraining: () => boolean
 }
 
@@ -93,6 +96,26 @@ export const pageResponse = {
   },
   304: { description: 'What `If-None-Match` names is still right.', type: 'null' },
   ...problems('session/not-found', 'subagent/not-found', 'session/replaced', 'history/ahead', 'request/not-acceptable'),
+}
+
+export const followResponse = {
+  200: {
+    description: 'The opening part covers `[History-From, History-To)`; what comes later goes on from there.',
+    headers: pageHeaders,
+    content: {
+      [MEDIA_NDJSON_NAMES[0]]: { schema: Type.Union([RecordSchema, EndSchema]) },
+      [MEDIA_EVENT_STREAM]: { schema: { type: 'string' } },
+    },
+  },
+  204: { description: 'To a browser that connects again: the session is gone.', type: 'null' },
+  ...problems(
+    'session/not-found',
+    'subagent/not-found',
+    'session/replaced',
+    'history/ahead',
+    'request/not-acceptable',
+    'server/busy',
+  ),
 }
 
 /** One line of a session log. */

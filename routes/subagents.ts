@@ -2,6 +2,7 @@
 
 import { ChildPath, ParentPath, SessionList, SubagentListQuery } from '../codec/index.ts'
 import { eventsSchema, readEvents } from './events.ts'
+import { follow, followSchema } from './follow.ts'
 import { historySchema, readHistory } from './history.ts'
 import { messagesSchema, readMessages } from './messages.ts'
 import { listQuery } from './query.ts'
@@ -13,7 +14,7 @@ const CHILD = '/sessions/:parent/subagents/:child'
 const method = ['GET', 'HEAD']
 const tags = ['subagents']
 
-export const subagentRoutes: RoutePlugin = async (app, { history }) => {
+export const subagentRoutes: RoutePlugin = async (app, { history, limits }) => {
   app.route({
     method,
     url: '/sessions/:parent/subagents',
@@ -42,6 +43,13 @@ export const subagentRoutes: RoutePlugin = async (app, { history }) => {
     url: `${CHILD}/events`,
     schema: { ...eventsSchema, tags, operationId: 'readSubagentEvents', params: ChildPath },
     handler: readEvents(history),
+  })
+
+  app.route({
+    method: 'GET',
+    url: `${CHILD}/follow`,
+    schema: { ...followSchema, tags, operationId: 'followSubagent', params: ChildPath },
+    handler: follow(history, limits),
   })
 
   app.route({

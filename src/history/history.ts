@@ -2,7 +2,8 @@
 // who may read a child; it knows neither HTTP nor the database.
 
 import type { ChunksMode } from '../../codec/index.ts'
-import { headerFromFields, isSessionId, Problem } from '../../codec/index.ts'
+import { headerFromFields, isSessionId, PAGE_MESSAGES, Problem } from '../../codec/index.ts'
+import { Follower, Followers } from './follower.ts'
 import type { ExportLayout } from './log-export.ts'
 import { exportLines } from './log-export.ts'
 import { messageLines } from './messages.ts'
@@ -40,6 +41,22 @@ export interface RangeQuery {
   readonly epoch?: string | undefined
 }
 
+export interface FollowQuery {
+  /** The last seq that the reader has, -1 for none; without it the newest page comes first. */
+  readonly afterSeq?: number | undefined
+  /** Messages on the newest page; with `afterSeq`, the most that are sent to catch up. */
+  readonly maxMessages?: number | undefined
+  readonly chunks: ChunksMode
+  readonly epoch?: string | undefined
+}
+
+export interface HistoryOptions {
+  /** Epoch milliseconds. */
+  readonly now?: () => number
+  /** Followers at one time, default 10,000. */
+  readonly followers?: number
+}
+
 export interface SessionPage {
   readonly sessions: readonly SessionState[]
   readonly nextCursor: string | undefined
@@ -57,10 +74,12 @@ export interface LogStream {
 export class History {
   readonly #store: HistoryStore
   readonly #now: () => number
+  readonly #followers: Followers
 
-  constructor(store: HistoryStore, options: { now?: () => number } = {}) {
+  constructor(store: HistoryStore, { now = Date.now, followers = 10_000 }: HistoryOptions = {}) {
     this.#store = store
-    this.#now = options.now ?? Date.now
+    this.#now = now
+    this.#followers = new Followers(store, { limit: followers })
   }
 
   /** @param fields JSON text of the header's fields. @throws Problem `request/invalid`, `session/exists` */
@@ -128,6 +147,52 @@ export class History {
     return new Page(this.#store, session, { from, to, fixed, chunks: query.chunks })
   }
 
+  /**
+   * A page that stays open. The follower holds a place until it has run, or is left.
+   * @throws Problem `server/busy` when there is no place
+   */
+  async follow(target: SessionTarget, query: FollowQuery): Promise<Follower> {
+    const { log } = await this.#reach(target, query.epoch)
+    const seat = this.#followers.join(log)
+    try {
+      // Read again now that every later commit is heard of: nothing falls between the page and the live lines.
+      const session = await this.#reach(target, query.epoch)
+      if (session.log !== log)
+        throw new Problem('session/replaced', `session ${session.id} was replaced`, { epoch: session.epoch })
+      const page = await this.#opening(session, query)
+      seat.feed.open(session)
+      return new Follower(this.#store, seat, page)
+    } catch (error) {
+      seat.leave()
+      throw error
+    }
+  }
+
+  /**
+   * Follow from a cursor that may not fit any more: then from the newest page. For readers that can only connect again.
+   * @returns undefined when the session is gone
+   */
+  async resume(target: SessionTarget, query: FollowQuery): Promise<Follower | undefined> {
+    try {
+      return await this.follow(target, query)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      if (error.code === 'session/not-found' || error.code === 'subagent/not-found') return undefined
+      if (error.code !== 'session/replaced' && error.code !== 'history/ahead') throw error
+      return this.resume(target, { ...query, afterSeq: undefined, epoch: undefined })
+    }
+  }
+
+  /** How many follow now. */
+  get following(): number {
+    return this.#followers.count
+  }
+
+  /** End every follower with `draining`, and take no new one. */
+  drain(): void {
+    this.#followers.drain()
+  }
+
   /** The records of `[fromSeq, toSeq)`. */
   async range(target: SessionTarget, query: RangeQuery): Promise<Page> {
     const session = await this.#reach(target, query.epoch)
@@ -160,6 +225,18 @@ export class History {
   /** @throws Problem `store/unavailable` */
   check(): Promise<void> {
     return this.#store.check()
+  }
+
+  async #opening(session: SessionState, { afterSeq, maxMessages, chunks }: FollowQuery): Promise<Page> {
+    refuseAhead(session, 'afterSeq', afterSeq, session.head)
+    const to = session.head + 1
+    const most = maxMessages ?? PAGE_MESSAGES.default
+    const resumes =
+      afterSeq !== undefined &&
+      (maxMessages === undefined ||
+        (await this.#store.countMessages(session.log, afterSeq + 1, maxMessages + 1)) <= maxMessages)
+    const from = resumes ? afterSeq + 1 : await this.#store.pageStart(session.log, to, most)
+    return new Page(this.#store, session, { from, to, fixed: false, chunks })
   }
 
   async #reach(target: SessionTarget, epoch: string | undefined): Promise<SessionState> {

@@ -1,17 +1,26 @@
 // The domain's door.
 
-export type { NumberedItem } from './append-input.ts'
-// What a store uses: the rules of the log
-export { AppendInput } from './append-input.ts'
-export type { LogStream, PageQuery, RangeQuery, SessionPage, SessionTarget } from './history.ts'
 // What callers do
+
+export type { FollowSink } from './follower.ts'
+export { Follower } from './follower.ts'
+export type {
+  FollowQuery,
+  HistoryOptions,
+  LogStream,
+  PageQuery,
+  RangeQuery,
+  SessionPage,
+  SessionTarget,
+} from './history.ts'
 export { History } from './history.ts'
 export type { ExportLayout } from './log-export.ts'
-export type { LogState, LogStorage, NewRecord, NewSurfaceEntry, StoredEvent } from './log-writer.ts'
-export { LogWriter } from './log-writer.ts'
-export type { Allocate, PageMedia } from './page.ts'
+export type { Allocate, PageMedia, PagePiece } from './page.ts'
 export { Page } from './page.ts'
+export { ZstdFrames } from './zstd-frames.ts'
+
 // What a store gives
+
 export type {
   AppendBody,
   AppendOptions,
@@ -29,4 +38,10 @@ export type {
   SurfaceCursor,
   SurfaceMessage,
 } from './store.ts'
-export { ZstdFrames } from './zstd-frames.ts'
+
+// What a store uses: the rules of the log
+
+export type { NumberedItem } from './append-input.ts'
+export { AppendInput } from './append-input.ts'
+export type { LogState, LogStorage, NewRecord, NewSurfaceEntry, StoredEvent } from './log-writer.ts'
+export { LogWriter } from './log-writer.ts'

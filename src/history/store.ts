@@ -110,8 +110,14 @@ export interface SurfaceCursor {
   readonly seq: number
 }
 
-/** A hint that a log changed. `deleted` is the last hint of its log. Hints may be lost or repeated: readers ask the store. */
-export type LogHint = { readonly log: number; readonly head: number } | { readonly log: number; readonly deleted: true }
+/**
+ * A hint that a log changed: it has come to `head`, or its life is over, or (`any`) some log may have changed and it is
+ * not known which. Hints may be lost or repeated; they only say when it is worth while to ask.
+ */
+export type LogHint =
+  | { readonly log: number; readonly head: number }
+  | { readonly log: number; readonly deleted: true }
+  | { readonly any: true }
 
 export interface HistoryStore {
   /**
@@ -135,6 +141,10 @@ export interface HistoryStore {
 
   /** Start of the page that ends before `end` and holds `maxMessages` messages, by index probes. */
   pageStart(log: number, end: number, maxMessages: number): Promise<number>
+  /** How many messages there are from this seq on, counted up to `limit`. */
+  countMessages(log: number, from: number, limit: number): Promise<number>
+  /** Last committed seq of this life; undefined once it is over. */
+  headOf(log: number): Promise<number | undefined>
   /** The groups of the messages with seq in `[from, to)`, cut to that range, ascending, merged. */
   messageGroups(log: number, from: number, to: number): Promise<readonly Group[]>
   /**

@@ -76,7 +76,9 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
   await app.register(accepts)
   await registerCompression(app)
   await registerOpenapi(app)
-  const options = { history: new History(store), limits: config, isDraining: () => drain.started }
+  const history = new History(store, { followers: config.followers })
+  drain.onStart(() => history.drain())
+  const options = { history, limits: config, isDraining: () => drain.started }
   await app.register(operationRoutes, options)
   await app.register(routes, { ...options, prefix: '/v1' })
   await app.ready()

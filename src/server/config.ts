@@ -37,6 +37,15 @@ export const SETTINGS = {
   importBytes: bytes('SCROLLBACK_IMPORT_BYTES', 8 * GIB, 'most bytes of one import, decoded'),
   idleMs: seconds('SCROLLBACK_BODY_IDLE', 60, 1, 'how long a client may send nothing of its body'),
   stallMs: seconds('SCROLLBACK_STALL', 60, 1, 'how long a client may take nothing of its answer'),
+  heartbeatMs: seconds('SCROLLBACK_HEARTBEAT', 15, 1, 'silence on a followed stream after which a blank line is sent'),
+  followers: number('SCROLLBACK_FOLLOWERS', 10_000, 0, 1_000_000, 'most followers at one time'),
+  compressedFollowers: number(
+    'SCROLLBACK_COMPRESSED_FOLLOWERS',
+    100,
+    0,
+    1_000_000,
+    'most followers with compression; more get none',
+  ),
 } as const satisfies Record<string, TextSetting | NumberSetting>
 
 /** Times in milliseconds, sizes in bytes. */

@@ -8,6 +8,13 @@ export class Drain {
   #started = false
   #idle = Promise.withResolvers<void>()
 
+  readonly #listeners: (() => void)[] = []
+
+  /** Called once, when it starts. */
+  onStart(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
   get started(): boolean {
     return this.#started
   }
@@ -28,6 +35,7 @@ export class Drain {
 
   /** Resolved when nothing runs any more, or the time is over, or `cut` is resolved. */
   async finish(graceMs: number, cut: Promise<void>): Promise<void> {
+    if (!this.#started) for (const listener of this.#listeners) listener()
     this.#started = true
     if (this.#running.size === 0) return
     const { promise: over, resolve } = Promise.withResolvers<void>()

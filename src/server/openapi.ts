@@ -1,9 +1,10 @@
 // The description of the service, made from the routes' schemas, and its pages for people.
 
-import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifySchema } from 'fastify'
+// By the package's own name: the compiled files lie a folder deeper than their sources.
+import manifest from 'scrollback/package.json' with { type: 'json' }
 import {
   AppendLineSchema,
   AppendResult,
@@ -23,10 +24,8 @@ import {
   SessionList,
 } from '../../codec/index.ts'
 
-const { version, description } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string
-  description: string
-}
+
+const { version, description } = manifest
 
 /** Described once and referred to by name wherever they are used. */
 const NAMED = {

@@ -53,6 +53,20 @@ export class SqliteReader {
     return count < maxMessages || start === null ? 0 : start
   }
 
+  countMessages(log: number, from: number, limit: number): number {
+    return (this.#statements.countMessages.get(log, from, limit) as unknown as [number])[0]
+  }
+
+  headOf(log: number): number | undefined {
+    const row = this.#statements.headOf.get(log) as unknown as [number] | undefined
+    return row?.[0]
+  }
+
+  /** Another value than last time: some other connection has committed meanwhile, of this process or another. */
+  dataVersion(): number {
+    return (this.#statements.dataVersion.get() as unknown as [number])[0]
+  }
+
   async messageGroups(log: number, from: number, to: number): Promise<Group[]> {
     const groups: { start: number; end: number }[] = []
     for (let at = from; ; await setImmediate()) {
@@ -220,6 +234,12 @@ export function prepareReads(db: DatabaseSync) {
       `SELECT count(*), min(page_start) FROM (SELECT page_start FROM surface INDEXED BY surface_messages
        WHERE log = ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq DESC LIMIT ?)`,
     ),
+    countMessages: arrays(
+      `SELECT count(*) FROM (SELECT 1 FROM surface INDEXED BY surface_messages
+       WHERE log = ? AND seq >= ? AND operation = 0 AND kind < 2 LIMIT ?)`,
+    ),
+    headOf: arrays('SELECT head FROM sessions WHERE log = ? AND state = 1'),
+    dataVersion: arrays('PRAGMA data_version'),
     messageGroups: arrays(
       `SELECT seq, group_start FROM surface INDEXED BY surface_messages
        WHERE log = ? AND seq >= ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq LIMIT ?`,

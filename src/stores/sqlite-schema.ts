@@ -136,13 +136,15 @@ function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
     db.exec(SCHEMA)
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`)
-    db.prepare('INSERT INTO meta VALUES (?, ?)').run('generation', randomBytes(4).toString('hex'))
+    beginGeneration(db)
     return
   }
   // Another program may have come first since it was asked.
   refuseForeign(db, path)
   for (let step = version; step < SCHEMA_VERSION; step++) db.exec(UPGRADES[step - 1] ?? '')
   db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
+  // A backup, opened for the first time: what happens here from now on is not what happens to the original.
+  if (generationOf(db) === '') beginGeneration(db)
 }
 
 function refuseForeign(db: DatabaseSync, path: string): void {
@@ -166,6 +168,19 @@ function pragma(db: DatabaseSync, name: string): number {
 
 function tableCount(db: DatabaseSync): number {
   return Number(db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n)
+}
+
+function beginGeneration(db: DatabaseSync): void {
+  setGeneration(db, randomBytes(4).toString('hex'))
+}
+
+/** Leave it to the first opening to begin a new one. */
+export function forgetGeneration(db: DatabaseSync): void {
+  setGeneration(db, '')
+}
+
+function setGeneration(db: DatabaseSync, value: string): void {
+  db.prepare(`INSERT OR REPLACE INTO meta VALUES ('generation', ?)`).run(value)
 }
 
 function generationOf(db: DatabaseSync): string {

@@ -35,6 +35,8 @@ export interface SqliteStoreOptions {
 /** A reader's rare collision with another connection is over in a moment. */
 const BUSY_TRIES = 50
 const BUSY_WAIT_MS = 20
+/** How often to look for commits of other processes while someone watches. */
+const OTHERS_MS = 500
 /**
  * A read is done before its promise is awaited, so a reader that takes batch after batch never leaves the turn of the
  * event loop by itself. After this long in one turn the reads that follow wait for the next.
@@ -113,6 +115,14 @@ class SqliteStore implements HistoryStore {
     return this.#read((reader) => reader.pageStart(log, end, maxMessages))
   }
 
+  countMessages(log: number, from: number, limit: number): Promise<number> {
+    return this.#read((reader) => reader.countMessages(log, from, limit))
+  }
+
+  headOf(log: number): Promise<number | undefined> {
+    return this.#read((reader) => reader.headOf(log))
+  }
+
   messageGroups(log: number, from: number, to: number): Promise<readonly Group[]> {
     return this.#read((reader) => reader.messageGroups(log, from, to))
   }
@@ -126,7 +136,24 @@ class SqliteStore implements HistoryStore {
   }
 
   watch(listener: (hint: LogHint) => void): () => void {
-    return this.#writer.watch(listener)
+    const unwatch = this.#writer.watch(listener)
+    let version: number | undefined
+    // This process's own commits are heard of at once; those of others show only in the version of the data. The first
+    // look is news in any case: it cannot tell what was committed since the watch began.
+    const timer = setInterval(() => {
+      this.#read((reader) => reader.dataVersion()).then(
+        (now) => {
+          if (now !== version) listener({ any: true })
+          version = now
+        },
+        // The next look may succeed.
+        () => {},
+      )
+    }, OTHERS_MS).unref()
+    return () => {
+      clearInterval(timer)
+      unwatch()
+    }
   }
 
   async check(): Promise<void> {

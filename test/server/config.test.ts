@@ -16,6 +16,9 @@ t.test('the defaults are those of the contract', (t) => {
     importBytes: 8 * 1024 ** 3,
     idleMs: 60_000,
     stallMs: 60_000,
+    heartbeatMs: 15_000,
+    followers: 10_000,
+    compressedFollowers: 100,
   })
   t.same(readConfig({ UNRELATED: 'x', PORT: '', LOG_LEVEL: undefined }), DEFAULT_CONFIG)
   t.end()
@@ -34,6 +37,9 @@ t.test('each variable sets its own value', (t) => {
     SCROLLBACK_IMPORT_BYTES: '9007199254740991',
     SCROLLBACK_BODY_IDLE: '5',
     SCROLLBACK_STALL: '86400',
+    SCROLLBACK_HEARTBEAT: '1',
+    SCROLLBACK_FOLLOWERS: '0',
+    SCROLLBACK_COMPRESSED_FOLLOWERS: '1000000',
   })
   t.same(config, {
     host: '::1',
@@ -47,6 +53,9 @@ t.test('each variable sets its own value', (t) => {
     importBytes: 9007199254740991,
     idleMs: 5000,
     stallMs: 86_400_000,
+    heartbeatMs: 1_000,
+    followers: 0,
+    compressedFollowers: 1_000_000,
   })
   const variables = Object.values(SETTINGS).map(({ variable }) => variable)
   t.equal(new Set(variables).size, variables.length)
@@ -64,6 +73,9 @@ t.test('what is wrong is said', (t) => {
     ['SCROLLBACK_LINE_BYTES', '9007199254740993', 'a whole number from 1 to 9007199254740991'],
     ['SCROLLBACK_APPEND_BYTES', '64MiB', 'a whole number from 1 to 9007199254740991'],
     ['SCROLLBACK_BODY_IDLE', '0', 'a whole number from 1 to 86400'],
+    ['SCROLLBACK_HEARTBEAT', '0', 'a whole number from 1 to 86400'],
+    ['SCROLLBACK_FOLLOWERS', '1000001', 'a whole number from 0 to 1000000'],
+    ['SCROLLBACK_COMPRESSED_FOLLOWERS', 'all', 'a whole number from 0 to 1000000'],
     ['SCROLLBACK_GRACE', '86401', 'a whole number from 0 to 86400'],
     ['LOG_LEVEL', 'loud', 'fatal, error, warn, info, debug, trace, silent'],
   ] as const) {

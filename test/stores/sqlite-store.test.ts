@@ -60,6 +60,7 @@ t.test('readers and listings find everything by index', async (t) => {
     sessionsOfParent: /USING INDEX sessions_of_parent \(parent=\? AND created_at<\?\)/,
     sessionById: /USING INDEX session_by_id \(id=\?\)/,
     pageStart: /USING COVERING INDEX surface_messages \(log=\? AND seq<\?\)/,
+    countMessages: /USING COVERING INDEX surface_messages \(log=\? AND seq>\?\)/,
     messageGroups: /USING COVERING INDEX surface_messages \(log=\? AND seq>\? AND seq<\?\)/,
     records: /USING PRIMARY KEY \(log=\? AND first_seq>\? AND first_seq<\?\)/,
     surface: /USING INDEX surface_in_order \(log=\? AND \(position,seq\)>/,

@@ -11,6 +11,7 @@ import {
   textDeltas,
   userMessage,
 } from '../../support/logs.ts'
+import { until } from '../../support/service.ts'
 import type { Subject } from './subject.ts'
 
 export function endsContract(t: Test, subject: Subject): void {
@@ -20,7 +21,7 @@ export function endsContract(t: Test, subject: Subject): void {
     const { log } = await history.describe(id)
     const heard: LogHint[] = []
     const stop = store.watch((hint) => {
-      if (hint.log === log) heard.push(hint)
+      if ('log' in hint && hint.log === log) heard.push(hint)
     })
     await history.append(id, bodyOfEvents(messagesLog(2)), {})
     t.strictSame(heard.at(-1), { log, head: 1 }, 'no later than the answer')
@@ -33,6 +34,44 @@ export function endsContract(t: Test, subject: Subject): void {
     const other = await created()
     await history.append(other, bodyOfEvents(messagesLog(1)), {})
     t.equal(heard.length, 2)
+  })
+
+  t.test('a watcher hears of what another store on the same data commits', async (t) => {
+    // Case H8. The other one commits as soon as the watch has begun, and later.
+    const id = await created()
+    const { log } = await history.describe(id)
+    const other = await open('contract')
+    t.teardown(() => other.close())
+    const elsewhere = new History(other)
+    let asked = 0
+    const stop = store.watch((hint) => {
+      if ('any' in hint) asked++
+    })
+    for (let head = 0; head < 2; head++) {
+      asked = 0
+      await elsewhere.append(id, bodyOfEvents([userMessage(head)]), {})
+      await until(() => asked > 0)
+      t.equal(await store.headOf(log), head)
+    }
+    asked = 0
+    await elsewhere.remove(id)
+    await until(() => asked > 0)
+    t.equal(await store.headOf(log), undefined)
+    stop()
+  })
+
+  t.test('a life is over for whoever asks how far it has come', async (t) => {
+    const id = await created()
+    const { log } = await history.describe(id)
+    t.equal(await store.headOf(log), -1)
+    await history.append(id, bodyOfEvents(messagesLog(3)), {})
+    t.equal(await store.headOf(log), 2)
+    t.equal(await store.headOf(log + 1_000_000), undefined)
+    await history.remove(id)
+    t.equal(await store.headOf(log), undefined)
+    const { session } = await history.create(id, undefined)
+    t.equal(await store.headOf(log), undefined)
+    t.equal(await store.headOf(session.log), -1)
   })
 
   t.test('closing finishes what was accepted; afterwards the store is unavailable', async (t) => {

@@ -104,6 +104,33 @@ export function pagesContract(t: Test, subject: Subject): void {
     t.equal(await store.pageStart(log, 0, 1), 0)
   })
 
+  t.test('messages are counted from a seq on, up to a limit', async (t) => {
+    const replaced: SessionEvent = { ...userMessage(6), surfaceOp: { op: 'replace', start: 0, end: 0 } }
+    const result: SessionEvent = { ...userMessage(7), type: 'tool/result' }
+    const { surfaceOp: _, ...unsurfaced } = userMessage(8)
+    const events = [
+      ...messagesLog(2),
+      ...textDeltas(2, 5),
+      assistantMessage(5, [2, 3, 4]),
+      replaced,
+      result,
+      unsurfaced,
+    ]
+    const { log } = await history.describe(await stored([...events, userMessage(9)]))
+    const messages = [0, 1, 5, 9]
+    for (let from = 0; from <= 11; from++) {
+      const count = messages.filter((seq) => seq >= from).length
+      for (let limit = 1; limit <= 6; limit++) {
+        assert.equal(
+          await store.countMessages(log, from, limit),
+          Math.min(count, limit),
+          `from ${from}, up to ${limit}`,
+        )
+      }
+    }
+    t.equal(await store.countMessages((await history.describe(await created())).log, 0, 9), 0)
+  })
+
   t.test('the surface is told as it stood at the head that is asked for', async (t) => {
     const replace = (seq: number, start: number, end: number): SessionEvent => ({
       ...userMessage(seq),

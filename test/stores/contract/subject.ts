@@ -6,7 +6,7 @@ import type { ExportLayout, HistoryStore, ImportResult } from '../../../src/hist
 import { History } from '../../../src/history/index.ts'
 import { bodyOfEvents, bytesOf, collect } from '../../support/logs.ts'
 
-/** Opens a store; the same name opens the same data, once the one before it is closed. */
+/** Opens a store; the same name opens the same data, also beside one another. */
 export type OpenStore = (name: string) => Promise<HistoryStore>
 
 export const SEED = 20_260_701
