@@ -18,7 +18,7 @@ const TABLE: Record<string, { parts: string[]; packages: string[] }> = {
   },
   'src/server': {
     parts: ['codec', 'src/history', 'src/stores', 'routes'],
-    packages: ['node:', 'fastify', '@fastify/', 'typebox', 'scrollback/package.json'],
+    packages: ['node:', 'fastify', '@fastify/', 'typebox'],
   },
   'src/client': { parts: ['codec'], packages: ['node:', 'undici'] },
   // `serve` starts the server; the other commands are clients.

@@ -87,7 +87,7 @@ t.test('the packed file', async (t) => {
     const manifest = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
     const files = readdirSync(join(home, 'dist'), { recursive: true, encoding: 'utf8' })
     const imported = new Set<string>()
-    for (const file of files.filter((file) => file.endsWith('.js'))) {
+    for (const file of files.filter((file) => file.endsWith('.ts') || file.endsWith('.js'))) {
       const source = readFileSync(join(home, 'dist', file), 'utf8')
       for (const [, name] of source.matchAll(/(?:from|import)\s*\(?\s*'((?:@[\w-]+\/)?[\w-]+)(?:\/[^']*)?'/g)) {
         imported.add(name as string)
@@ -101,7 +101,17 @@ t.test('the packed file', async (t) => {
 
   await t.test('has types', async (t) => {
     writeFileSync(join(scratch, 'typed.ts'), TYPED)
-    const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node']
+    const options = [
+      '--ignoreConfig',
+      '--strict',
+      '--noEmit',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2023',
+      '--types',
+      'node',
+    ]
     await t.resolves(run(join(ROOT, 'node_modules/.bin/tsc'), [...options, 'typed.ts'], { cwd: scratch }))
   })
 

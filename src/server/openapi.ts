@@ -1,10 +1,9 @@
 // The description of the service, made from the routes' schemas, and its pages for people.
 
+import { createRequire } from 'node:module'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, FastifySchema } from 'fastify'
-// By the package's own name: the compiled files lie a folder deeper than their sources.
-import manifest from 'scrollback/package.json' with { type: 'json' }
 import {
   AppendLineSchema,
   AppendResult,
@@ -24,7 +23,8 @@ import {
   SessionList,
 } from '../../codec/index.ts'
 
-
+// By the package's own name: the compiled files lie a folder deeper than their sources.
+const manifest = createRequire(import.meta.url)('scrollback/package.json') as { version: string; description: string }
 const { version, description } = manifest
 
 /** Described once and referred to by name wherever they are used. */
