@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { measureAppends } from './measures/appends.ts'
 import { measureDeepPages } from './measures/deep-pages.ts'
 import { measureLength } from './measures/length.ts'
+import { measureLive } from './measures/live.ts'
 import { measureOmit } from './measures/omit.ts'
 import { measurePages } from './measures/pages.ts'
 import { machineFacts } from './measuring/machine.ts'
@@ -20,6 +21,7 @@ const MEASURES: Readonly<Record<string, (bench: Bench) => Promise<Section>>> = {
   deep: measureDeepPages,
   omit: measureOmit,
   appends: measureAppends,
+  live: measureLive,
 }
 
 const USAGE = `npm run bench -- [options]
