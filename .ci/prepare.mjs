@@ -2,7 +2,11 @@
 // that everything else runs on is one of the packages it installs.
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+
+const INSTALLED = 'node_modules/.package-lock.json'
+// tap comes built with its default plugins, so its own files do not tell whether it was built with this project's.
+const BUILT = 'node_modules/.tap-built'
 
 const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0)
 
@@ -16,10 +20,11 @@ function run(command, ...args) {
 }
 
 // npm writes the hidden lockfile last, so one newer than the lockfile means a whole install of what it names.
-if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
+if (modified(INSTALLED) < modified('package-lock.json')) {
   // The Node that runs npm may be older than the packages ask for; the one they run on is not.
   run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')
 }
-if (process.argv.includes('--tests') && !existsSync('node_modules/@tapjs/test/test-built')) {
+if (process.argv.includes('--tests') && modified(BUILT) < modified(INSTALLED)) {
   run('npx', '--no-install', 'tap', 'build')
+  writeFileSync(BUILT, '')
 }

@@ -64,6 +64,7 @@ export class Run {
   readonly #delta: Delta
   readonly #dt: number[] = []
   readonly #fragments: string[]
+  readonly #frameBytes: number
   #lastTime: number
   #rowBytes: number
   // What accepts() found for the fragment that add() then takes, so that each is counted once.
@@ -76,7 +77,8 @@ export class Run {
     this.#delta = delta
     this.#fragments = [delta.fragment]
     this.#lastTime = time
-    this.#rowBytes = frameBytes(delta, seq, time) + jsonStringBytes(delta.fragment)
+    this.#frameBytes = frameBytes(delta, seq, time)
+    this.#rowBytes = this.#frameBytes + jsonStringBytes(delta.fragment)
   }
 
   /** Whether a row of this member alone keeps the limit. A member that does not is an event, and no run begins with it. */
@@ -113,6 +115,11 @@ export class Run {
   /** Time of the member at this seq, epoch milliseconds. */
   timeAt(seq: number): number {
     return this.#timeOf(seq - this.firstSeq)
+  }
+
+  /** Of `rowBytes`, what every part of the run repeats: all but its gaps and fragments. */
+  get frameBytes(): number {
+    return this.#frameBytes
   }
 
   /** UTF-8 bytes of the record line of the row, without newline, even while there are too few members for one. */

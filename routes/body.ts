@@ -14,6 +14,8 @@ export interface BodyLimits {
   readonly heldBytes: number
   /** Bytes of one import, decoded. */
   readonly importBytes: number
+  /** Imports at one time: each may hold a decoder's window. */
+  readonly imports: number
   /** How long a client may send nothing while its body is awaited, ms. */
   readonly idleMs: number
 }

@@ -19,7 +19,7 @@ export class BrokenAnswer extends Error {
 
 const READ_AHEAD_BYTES = 64 * 1024
 
-export type StreamRequest = Pick<FastifyRequest, 'accepts' | 'headers' | 'log' | 'method' | 'url'>
+export type StreamRequest = Pick<FastifyRequest, 'accepts' | 'headers' | 'log' | 'method' | 'raw' | 'url'>
 
 /**
  * Answer with these headers and, unless the request is HEAD, these bytes.
@@ -41,7 +41,10 @@ export async function sendStream(
   const pieces = bytes(buffers?.allocate)
   const first = await pieces.next()
   // As bytes it holds one piece ahead for a slow reader; as objects it would hold sixteen.
-  const body = Readable.from(whole(request, first, pieces), { objectMode: false, highWaterMark: READ_AHEAD_BYTES })
+  const body = Readable.from(whole(request, reply, first, pieces), {
+    objectMode: false,
+    highWaterMark: READ_AHEAD_BYTES,
+  })
   return setHeaders(reply, all).send(buffers?.through(body) ?? body)
 }
 
@@ -53,11 +56,12 @@ export function setHeaders(reply: FastifyReply, headers: Record<string, string |
 /** All the pieces. Leaves the source when the reader leaves. */
 async function* whole(
   request: StreamRequest,
+  reply: FastifyReply,
   first: IteratorResult<Uint8Array>,
   rest: AsyncGenerator<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   try {
-    for (let next = first; !next.done; next = await rest.next().catch((error) => breakOff(request, error))) {
+    for (let next = first; !next.done; next = await rest.next().catch((error) => breakOff(request, reply, error))) {
       yield next.value
     }
   } finally {
@@ -66,8 +70,10 @@ async function* whole(
 }
 
 /** The failure is logged here, once. */
-function breakOff(request: StreamRequest, error: unknown): never {
+function breakOff(request: StreamRequest, reply: FastifyReply, error: unknown): never {
   const level = error instanceof Problem && error.status < 500 ? 'info' : 'error'
   request.log[level]({ err: error }, 'an answer broke off')
+  // A plain end of the connection is how a body of HTTP/1.0 ends that is whole.
+  if (reply.raw.headersSent && request.raw.httpVersion === '1.0') request.raw.socket.resetAndDestroy()
   throw new BrokenAnswer(error)
 }

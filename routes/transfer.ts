@@ -5,6 +5,7 @@ import { ZstdFrames } from '../src/history/index.ts'
 import { bodyBytes, limited } from './body.ts'
 import { importFormat } from './media.ts'
 import { sendLog } from './page-reply.ts'
+import { Places } from './places.ts'
 import { importOptions } from './query.ts'
 import type { RoutePlugin } from './schema.ts'
 import { json, LogLine, logHeaders, problems } from './schema.ts'
@@ -12,6 +13,7 @@ import { json, LogLine, logHeaders, problems } from './schema.ts'
 const tags = ['transfer']
 
 export const transferRoutes: RoutePlugin = async (app, { history, limits }) => {
+  const imports = new Places(limits.imports, 'imports')
   app.route({
     method: ['GET', 'HEAD'],
     url: '/sessions/:id/export',
@@ -66,14 +68,17 @@ export const transferRoutes: RoutePlugin = async (app, { history, limits }) => {
           'record/malformed',
           'log/invalid',
           'store/full',
+          'server/busy',
         ),
       },
     },
     handler: async (request, reply) => {
       const format = importFormat(request)
-      const body = limited(bodyBytes(request, limits.idleMs), limits.importBytes)
-      const log = format === 'zstd' ? limited(new ZstdFrames(body), limits.importBytes) : body
-      const { created, ...imported } = await history.importLog(log, importOptions(request.query))
+      const options = importOptions(request.query)
+      const { created, ...imported } = await imports.take(() => {
+        const body = limited(bodyBytes(request, limits.idleMs), limits.importBytes)
+        return history.importLog(format === 'zstd' ? limited(new ZstdFrames(body), limits.importBytes) : body, options)
+      })
       return reply.code(created ? 201 : 200).send(imported)
     },
   })

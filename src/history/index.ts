@@ -39,9 +39,10 @@ export type {
   SurfaceMessage,
 } from './store.ts'
 
-// What a store uses: the rules of the log
+// What a store uses: the rules of the log, and fairness
 
 export type { NumberedItem } from './append-input.ts'
 export { AppendInput } from './append-input.ts'
+export { nextTurnIfLong } from './event-loop.ts'
 export type { LogState, LogStorage, NewRecord, NewSurfaceEntry, StoredEvent } from './log-writer.ts'
 export { LogWriter } from './log-writer.ts'

@@ -5,13 +5,12 @@
 // closes, its pieces become the canonical row. So a line is written once, and at most once more; what is canonical is
 // never touched again.
 
-import type { Delta, EventText, SurfaceOp } from '../../codec/index.ts'
+import type { ChunkRowEvent, Delta, EventText, SurfaceOp } from '../../codec/index.ts'
 import {
   checkSources,
   deltaBytes,
   deltaText,
   eventRecordLine,
-  expandedBytes,
   groupStart,
   isMessage,
   members,
@@ -26,10 +25,11 @@ import { atLine } from './append-input.ts'
 import type { RecordKind } from './store.ts'
 
 /**
- * The events of one row that is sent in take at most this many bytes. A row of ordinary ids cannot reach it within the
- * line limit; one with a huge id could otherwise stand for terabytes.
+ * A row says its tool call's id and name once, and each of its members has them. Ordinary ones are short; the members of
+ * rows with longer ones may take this many bytes in one request, or a line could stand for terabytes.
  */
-const ROW_EXPANDED_BYTES = 512 * 1024 * 1024
+const LONG_NAME_CHARACTERS = 16 * 1024
+const LONG_NAMES_CHARACTERS = 64 * 1024 * 1024
 
 export interface NewRecord {
   readonly first: number
@@ -108,13 +108,15 @@ export class LogWriter {
    * Apply one request. The caller commits, or on an error rolls back and forgets `state`.
    * @throws Problem `append/gap`, `append/conflict`, `event/invalid`, `request/invalid`, naming the line
    */
-  append(items: readonly NumberedItem[], options: { expectedSeq?: number | undefined } = {}): AppendCounts {
+  append(items: Iterable<NumberedItem>, options: { expectedSeq?: number | undefined } = {}): AppendCounts {
     const { head } = this.#state
-    let next = firstSeq(items, options.expectedSeq, head)
+    let first: NumberedItem | undefined
+    let numbered = true
+    let next = head + 1
     let duplicates = 0
     let stored: Iterator<StoredEvent> | undefined
     let appended = 0
-    const numbered = items[0] === undefined || seqOf(items[0]) !== undefined
+    let longNames = 0
     const take = (line: number, seq: number, time: number | undefined, text: (time: number) => string) => {
       if (seq !== next) throw gap(next, head, line)
       next++
@@ -126,13 +128,20 @@ export class LogWriter {
       duplicates++
       return false
     }
-    for (const { line, item } of items) {
+    for (const each of items) {
+      const { line, item } = each
+      if (!first) {
+        first = each
+        numbered = seqOf(each) !== undefined
+        next = firstSeq(each, options.expectedSeq, head)
+      }
       if ((item.kind === 'row' || item.event.seq !== undefined) !== numbered) throw mixed(line)
       if (item.kind === 'row') {
-        if (expandedBytes(item.row) > ROW_EXPANDED_BYTES) {
-          throw new Problem('request/too-large', 'the row stands for too many bytes of events', {
+        longNames += longNameCharacters(item.row)
+        if (longNames > LONG_NAMES_CHARACTERS) {
+          throw new Problem('request/too-large', 'the ids and names of the rows stand for too many bytes of events', {
             line,
-            limit: ROW_EXPANDED_BYTES,
+            limit: LONG_NAMES_CHARACTERS,
           })
         }
         for (const { delta, seq, time } of members(item.row)) {
@@ -205,7 +214,9 @@ export class LogWriter {
     const { run } = state
     if (!run) return
     const unstored = state.unstored < run.nextSeq
-    if (closing && run.length > 2 && state.pieces + (unstored ? 1 : 0) > 1) {
+    // Each piece holds the run's id and name again: where these are most of it, one piece is no larger than the next.
+    const settling = closing || run.frameBytes > LONG_NAME_CHARACTERS
+    if (settling && run.length > 2 && state.pieces + (unstored ? 1 : 0) > 1) {
       this.#storage.deleteRecords(run.firstSeq)
       state.pieces = 0
       this.#storeRun(run, run.firstSeq)
@@ -282,9 +293,14 @@ function seqOf({ item }: NumberedItem): number | undefined {
   return item.kind === 'row' ? item.row.seq : item.event.seq
 }
 
-function firstSeq(items: readonly NumberedItem[], expectedSeq: number | undefined, head: number): number {
-  const first = items[0]
-  if (first === undefined) return head + 1
+function longNameCharacters(row: ChunkRowEvent): number {
+  if (row.type !== 'chunkrow/tool-call-chunks') return 0
+  const { id, name = '', args } = row.data
+  const each = id.length + name.length
+  return each > LONG_NAME_CHARACTERS ? each * args.length : 0
+}
+
+function firstSeq(first: NumberedItem, expectedSeq: number | undefined, head: number): number {
   const given = seqOf(first)
   if (given !== undefined && expectedSeq !== undefined && given !== expectedSeq) {
     throw new Problem('request/invalid', `expectedSeq is ${expectedSeq}, but the events begin with seq ${given}`, {

@@ -11,6 +11,7 @@ import {
   sliceRow,
   validateRow,
 } from '../../codec/index.ts'
+import { nextTurnIfLong } from './event-loop.ts'
 import type { Group, HistoryStore, SessionState, StoredRecord } from './store.ts'
 
 /** Whole NDJSON lines that cover `[from, to)`; with omitted chunks, all of it that is told by now. */
@@ -260,10 +261,10 @@ function cutLines(record: StoredRecord, from: number, to: number): Uint8Array[] 
   return lines.map((line) => encoder.encode(`${line}\n`))
 }
 
-/** Members go out in groups of this many, so that one row holds the thread for a few milliseconds at most. */
-const EXPAND_MEMBERS = 512
+/** Expanded lines go out in groups of about this many characters: a few milliseconds of work, whatever a member holds. */
+const EXPANDED_CHARACTERS = 64 * 1024
 
-function* expandedLines(records: readonly StoredRecord[], from: number, to: number): Generator<Batch> {
+async function* expandedLines(records: readonly StoredRecord[], from: number, to: number): AsyncGenerator<Batch> {
   let lines: Uint8Array[] = []
   let at = from
   for (const record of records) {
@@ -272,17 +273,27 @@ function* expandedLines(records: readonly StoredRecord[], from: number, to: numb
       at = record.last + 1
       continue
     }
-    const row = parseRowLine(record)
-    for (const end = Math.min(to, record.last + 1); at < end; ) {
-      const next = Math.min(at + EXPAND_MEMBERS, end)
-      lines.push(encoder.encode(`${[...expandRowLines(row, at, next)].join('\n')}\n`))
-      at = next
-      if (at === end) break
+    let texts: string[] = []
+    let characters = 0
+    for (const text of expandRowLines(parseRowLine(record), at, Math.min(to, record.last + 1))) {
+      texts.push(text)
+      characters += text.length
+      at++
+      if (characters < EXPANDED_CHARACTERS) continue
+      lines.push(encodeLines(texts))
       yield { lines, to: at }
+      await nextTurnIfLong()
       lines = []
+      texts = []
+      characters = 0
     }
+    if (texts.length > 0) lines.push(encodeLines(texts))
   }
   if (lines.length > 0) yield { lines, to: at }
+}
+
+function encodeLines(texts: readonly string[]): Uint8Array {
+  return encoder.encode(`${texts.join('\n')}\n`)
 }
 
 function parseRowLine(record: StoredRecord): ChunkRowEvent {

@@ -163,6 +163,8 @@ export interface HistoryStore {
 
   /** Hear of changes, also those of other processes, within about a second. Returns how to stop. */
   watch(listener: (hint: LogHint) => void): () => void
+  /** Resolved once the store has failed in a way that only opening it anew can mend. */
+  failed(): Promise<Error>
   /** A cheap question to the database. @throws Problem `store/unavailable` */
   check(): Promise<void>
   /** Finish what was accepted, then close. */

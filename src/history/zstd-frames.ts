@@ -10,6 +10,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { constants, createZstdDecompress, zstdDecompressSync } from 'node:zlib'
 import { Problem } from '../../codec/index.ts'
+import { nextTurnIfLong } from './event-loop.ts'
 
 /** Largest window that is decoded: 2^27 bytes, also the limit of the zstd command without `--long`. */
 export const WINDOW_LOG_MAX = 27
@@ -33,10 +34,15 @@ export class ZstdFrames implements AsyncIterable<Uint8Array> {
     this.#source = source
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+  [Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    return gathered(this.#frames())
+  }
+
+  async *#frames(): AsyncGenerator<Uint8Array> {
     const input = new Input(this.#source)
     try {
       for (let frames = 0; await input.hasMore(); ) {
+        await nextTurnIfLong()
         const magic = await input.take(4)
         if (isSkippable(magic)) {
           const size = littleEndian(await input.take(4))
@@ -59,6 +65,23 @@ export class ZstdFrames implements AsyncIterable<Uint8Array> {
   }
 }
 
+const GATHERED_BYTES = 64 * 1024
+
+/** Small contents of many frames leave together: each piece costs whoever takes it. */
+async function* gathered(contents: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let waiting: Uint8Array[] = []
+  let bytes = 0
+  for await (const content of contents) {
+    waiting.push(content)
+    bytes += content.length
+    if (bytes < GATHERED_BYTES) continue
+    yield Buffer.concat(waiting)
+    waiting = []
+    bytes = 0
+  }
+  if (waiting.length > 0) yield Buffer.concat(waiting)
+}
+
 const FRAME_MAGIC = 0xfd2fb528
 
 function isSkippable(magic: Uint8Array): boolean {
@@ -78,6 +101,8 @@ async function* framePieces(input: Input, magic: Uint8Array): AsyncGenerator<Uin
     const block = await input.take(3)
     const bits = littleEndian(block)
     last = (bits & 1) === 1
+    // Millions of empty blocks fit into one chunk.
+    await nextTurnIfLong()
     const type = (bits >> 1) & 3
     if (type === RESERVED_BLOCK) throw invalid('a Zstandard block is of a type that does not exist')
     yield block

@@ -5,16 +5,44 @@
 
 import { members, parseInputLine, Run } from '../../codec/index.ts'
 
-/** @param lines record lines of consecutive deltas of one run, in order */
-export function runOfPieces(lines: readonly string[]): Run | undefined {
-  let run: Run | undefined
+/**
+ * @param lines record lines of consecutive deltas of one run, in order; the first may hold members that are known
+ * @param run what is known of the run, which is extended
+ */
+export function runOfPieces(lines: readonly string[], run?: Run): Run | undefined {
+  let known = run
   for (const line of lines) {
     for (const { delta, seq, time } of deltas(line)) {
-      if (run) run.add(delta, seq, time)
-      else run = new Run(delta, seq, time)
+      if (!known) known = new Run(delta, seq, time)
+      else if (seq >= known.nextSeq) known.add(delta, seq, time)
     }
   }
-  return run
+  return known
+}
+
+/** Runs kept: each is at most a row and what is made of it. */
+const KEPT_RUNS = 32
+
+/** Open runs as far as they were read, so that a reader of a run that is growing parses only what is new of it. */
+export class OpenRuns {
+  readonly #runs = new Map<number, Run>()
+
+  /**
+   * The open run of a log, known at least up to `to`.
+   * @param first its first seq
+   * @param piecesFrom lines of the records from the one that holds this seq on
+   */
+  upTo(log: number, first: number, to: number, piecesFrom: (seq: number) => readonly string[]): Run | undefined {
+    const kept = this.#runs.get(log)
+    let run = kept?.firstSeq === first ? kept : undefined
+    if (!run || run.nextSeq < to) run = runOfPieces(piecesFrom(run?.nextSeq ?? first), run)
+    this.#runs.delete(log)
+    if (!run) return undefined
+    // A Map keeps the order of insertion, so its first entry is the one not used for longest.
+    if (this.#runs.size >= KEPT_RUNS) this.#runs.delete(this.#runs.keys().next().value as number)
+    this.#runs.set(log, run)
+    return run
+  }
 }
 
 function deltas(line: string): Iterable<{ delta: Parameters<Run['add']>[0]; seq: number; time: number }> {

@@ -38,6 +38,11 @@ export class LogImport {
     this.#decoder = new LineDecoder({ lineBytes })
   }
 
+  /** The last line that was read and found good, 0 before the first. */
+  get lastGoodLine(): number {
+    return this.#lastGoodLine
+  }
+
   /** The hidden life, once there is one. */
   get log(): number | undefined {
     return this.#log?.number
@@ -167,12 +172,10 @@ export class LogImport {
     } catch (error) {
       if (!(error instanceof Problem) || !FILE_FAULTS.has(error.code)) throw error
       const at = error.facts.line ?? line ?? this.#lastGoodLine + 1
-      throw new Problem(
-        'log/invalid',
-        `line ${at}: ${error.message}`,
-        { ...error.facts, line: at, lastGoodLine: at - 1 },
-        { cause: error },
-      )
+      const said = error.message.startsWith(`line ${at}`) ? error.message : `line ${at}: ${error.message}`
+      // The head of what was read so far is nobody's head.
+      const { head: _, ...facts } = error.facts
+      throw new Problem('log/invalid', said, { ...facts, line: at, lastGoodLine: at - 1 }, { cause: error })
     }
   }
 }

@@ -29,7 +29,8 @@ export function prepareLogStatements(db: DatabaseSync) {
     insertSurface: db.prepare('INSERT INTO surface VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)'),
     surfaceEntry: db.prepare('SELECT position, replaced_by FROM surface WHERE log = ? AND seq = ?'),
     hideSurface: db.prepare(
-      'UPDATE surface SET replaced_by = ? WHERE log = ? AND position BETWEEN ? AND ? AND replaced_by IS NULL',
+      `UPDATE surface INDEXED BY surface_live SET replaced_by = ?
+       WHERE log = ? AND position BETWEEN ? AND ? AND replaced_by IS NULL`,
     ),
     messageBefore: db.prepare(
       `SELECT seq, page_start FROM surface INDEXED BY surface_messages

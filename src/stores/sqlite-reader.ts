@@ -14,12 +14,15 @@ import type {
   SurfaceCursor,
   SurfaceMessage,
 } from '../history/index.ts'
-import { runOfPieces } from './open-run.ts'
+import { OpenRuns, runOfPieces } from './open-run.ts'
 import type { Connection } from './sqlite-schema.ts'
 import { epochOf, VISIBLE } from './sqlite-schema.ts'
 
 /** Rows that one read looks at when it takes no lines, or few: about a millisecond. */
 const BATCH_ROWS = 2_000
+
+/** Members of an open run that are read without the rest of it. */
+const FEW_MEMBERS = 64
 
 const KINDS: readonly RecordKind[] = ['event', 'chunk', 'row']
 
@@ -27,6 +30,7 @@ type Row = readonly (number | string | Uint8Array | null)[]
 
 export class SqliteReader {
   readonly #generation: string
+  readonly #openRuns = new OpenRuns()
   readonly #statements
 
   constructor({ db, generation }: Connection) {
@@ -106,7 +110,7 @@ export class SqliteReader {
           if (bytes >= maxBytes || records.length >= BATCH_ROWS) return records
         }
       }
-      if (to > openFrom) records.push(...this.#openRun(log, Math.max(from, openFrom), to))
+      if (to > openFrom) records.push(...this.#openRun(log, openFrom, Math.max(from, openFrom), to))
       return records
     })
   }
@@ -138,14 +142,11 @@ export class SqliteReader {
   }
 
   /** The part of the open run in `[from, to)`, packed as if the run ended there. */
-  #openRun(log: number, from: number, to: number): StoredRecord[] {
-    const pieces = this.#statements.pieces.all(log, from, to) as unknown as [number, number, number, number, string][]
-    const [only] = pieces
-    if (pieces.length === 1 && only && only[0] >= from && only[1] < to) {
-      const [first, last, kind, time, line] = only
-      return [{ first, last, kind: KINDS[kind] as RecordKind, time, line: Buffer.from(line) }]
-    }
-    const run = runOfPieces(pieces.map((piece) => piece[4]))
+  #openRun(log: number, openFrom: number, from: number, to: number): StoredRecord[] {
+    const piecesFrom = (seq: number) => (this.#statements.pieces.all(log, seq, to) as unknown as [string][]).flat()
+    // The end of a run, as one who follows it asks for, is less work than the whole.
+    const run =
+      to - from <= FEW_MEMBERS ? runOfPieces(piecesFrom(from)) : this.#openRuns.upTo(log, openFrom, to, piecesFrom)
     if (!run) return []
     const end = Math.min(to, run.nextSeq)
     const lines = run.lines(from, end)
@@ -252,7 +253,7 @@ export function prepareReads(db: DatabaseSync) {
        FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
     ),
     pieces: arrays(
-      `SELECT ${RECORD}, CAST(line AS TEXT) FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
+      `SELECT CAST(line AS TEXT) FROM records WHERE log = ?1 AND ${FROM_RECORD_OF} AND first_seq < ?3 ORDER BY first_seq`,
     ),
     surface: arrays(
       `SELECT s.position, s.seq,

@@ -79,7 +79,9 @@ CREATE TABLE surface (
 -- otherwise; and queries name it, since SQLite would take the primary key and walk over tool results.
 CREATE INDEX surface_messages ON surface (log, seq, page_start, group_start, operation, kind)
   WHERE operation = 0 AND kind < 2;
--- The surface in its order.
+-- What is on the surface now: a replacement takes it off by place, and must not walk over what was taken off before.
+CREATE INDEX surface_live ON surface (log, position) WHERE replaced_by IS NULL;
+-- The surface in its order, at any time.
 CREATE INDEX surface_in_order ON surface (log, position, seq, replaced_by);
 `
 

@@ -1,7 +1,7 @@
 // The sessions table on the writing connection: lives begin, become visible, end and are cleared. Transactions too.
 
 import type { DatabaseSync } from 'node:sqlite'
-import { headerAgrees, Problem } from '../../codec/index.ts'
+import { differingField, Problem } from '../../codec/index.ts'
 import type { SessionState } from '../history/index.ts'
 import { SqliteReader } from './sqlite-reader.ts'
 import type { Connection } from './sqlite-schema.ts'
@@ -66,7 +66,8 @@ export class SqliteSessions {
   ): { created: boolean; session: SessionState } {
     const session = this.reader.describe(header.id)
     if (session) {
-      if (!headerAgrees(session.header, given)) throw exists(session)
+      const path = differingField(session.header, given)
+      if (path !== undefined) throw exists(session, path)
       return { created: false, session }
     }
     this.insert(header, VISIBLE, now)
@@ -141,8 +142,11 @@ export class SqliteSessions {
   }
 }
 
-export function exists({ id, epoch, head }: SessionState): Problem {
-  return new Problem('session/exists', `session ${id} exists and is another one`, { epoch, head })
+/** @param path of the first field of its header that differs, where that is known */
+export function exists({ id, epoch, head }: SessionState, path?: string): Problem {
+  if (path === undefined)
+    return new Problem('session/exists', `session ${id} exists and is another one`, { epoch, head })
+  return new Problem('session/exists', `session ${id} exists, and its ${path} is another one`, { path, epoch, head })
 }
 
 function prepare(db: DatabaseSync) {

@@ -19,6 +19,7 @@ import type {
   StoredRecord,
   SurfaceCursor,
 } from '../history/index.ts'
+import { nextTurnIfLong } from '../history/index.ts'
 import { isBusy, storeProblem } from './sqlite-errors.ts'
 import { SqliteReader } from './sqlite-reader.ts'
 import type { Connection } from './sqlite-schema.ts'
@@ -37,12 +38,6 @@ const BUSY_TRIES = 50
 const BUSY_WAIT_MS = 20
 /** How often to look for commits of other processes while someone watches. */
 const OTHERS_MS = 500
-/**
- * A read is done before its promise is awaited, so a reader that takes batch after batch never leaves the turn of the
- * event loop by itself. After this long in one turn the reads that follow wait for the next.
- */
-const TURN_MS = 5
-
 /** Open the store in this file, made when it is not there. @throws Problem `store/unavailable` */
 export async function openSqliteStore(path: string, options: SqliteStoreOptions = {}): Promise<HistoryStore> {
   const { lineBytes = LIMITS.lineBytes, busyTimeout = 5_000 } = options
@@ -60,7 +55,6 @@ class SqliteStore implements HistoryStore {
   readonly #connection: Connection
   readonly #reader: SqliteReader
   #imports = 0
-  #turnBegan: number | undefined
   #closed = false
 
   constructor(writer: WriterClient, connection: Connection) {
@@ -106,8 +100,11 @@ class SqliteStore implements HistoryStore {
       return await this.#writer.call({ op: 'import-end', key, options })
     } catch (error) {
       // After a failure of the writer's own there is nothing left to abort; asking again is harmless.
-      await this.#writer.call({ op: 'import-abort', key }).catch(() => {})
-      throw error
+      const lastGoodLine = await this.#writer.call<number | undefined>({ op: 'import-abort', key }).catch(() => {})
+      // What was wrong before it was text, a cut frame for one, knows no lines.
+      const nameless =
+        error instanceof Problem && error.code === 'log/invalid' && error.facts.lastGoodLine === undefined
+      throw nameless && lastGoodLine !== undefined ? error.withFacts({ line: lastGoodLine + 1, lastGoodLine }) : error
     }
   }
 
@@ -156,6 +153,10 @@ class SqliteStore implements HistoryStore {
     }
   }
 
+  failed(): Promise<Error> {
+    return this.#writer.failed
+  }
+
   async check(): Promise<void> {
     this.#writer.check()
     await this.#read((reader) => reader.check())
@@ -164,13 +165,14 @@ class SqliteStore implements HistoryStore {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    await this.#writer.close()
+    // The last connection to close folds the WAL into the file and removes it; a reader's could not.
     this.#connection.db.close()
+    await this.#writer.close()
   }
 
   async #read<T>(work: (reader: SqliteReader) => T | Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
-      await this.#nextTurnIfLong()
+      await nextTurnIfLong()
       if (this.#closed) throw new Problem('store/unavailable', 'the store is closed', { retryAfter: 1 })
       try {
         return await work(this.#reader)
@@ -179,15 +181,6 @@ class SqliteStore implements HistoryStore {
       }
       await delay(BUSY_WAIT_MS)
     }
-  }
-
-  async #nextTurnIfLong(): Promise<void> {
-    while (this.#turnBegan !== undefined && performance.now() - this.#turnBegan > TURN_MS) await nextTurn()
-    if (this.#turnBegan !== undefined) return
-    this.#turnBegan = performance.now()
-    setImmediate(() => {
-      this.#turnBegan = undefined
-    })
   }
 }
 

@@ -135,7 +135,7 @@ class Writer {
         }
         try {
           const now = Date.now()
-          const counts = new LogWriter(state, storage, now).append(input.items, options)
+          const counts = new LogWriter(state, storage, now).append(input.items(), options)
           if (counts.appended > 0) {
             storage.save(state, now)
             this.#hints.set(log, { log, head: state.head })
@@ -185,10 +185,13 @@ class Writer {
     }
   }
 
-  #dropImport(key: number): void {
-    const log = this.#imports.get(key)?.log
+  /** @returns the last good line of the file so far */
+  #dropImport(key: number): number | undefined {
+    const dropped = this.#imports.get(key)
     this.#imports.delete(key)
+    const log = dropped?.log
     if (log !== undefined && this.#sessions.isHidden(log)) this.#sessions.setState(log, DELETED)
+    return dropped?.lastGoodLine
   }
 
   #schedule(): void {

@@ -18,6 +18,8 @@ export class WriterClient {
   #transfers: ArrayBuffer[] = []
   #number = 0
   #gone: Problem | undefined
+  #closing = false
+  readonly #failed = Promise.withResolvers<Problem>()
 
   static async open(options: WriterOptions): Promise<WriterClient> {
     // The published package runs from .js files, the source from .ts.
@@ -53,6 +55,11 @@ export class WriterClient {
     })
   }
 
+  /** Resolved when the thread has ended without being told to. */
+  get failed(): Promise<Problem> {
+    return this.#failed.promise
+  }
+
   watch(listener: (hint: LogHint) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -65,6 +72,7 @@ export class WriterClient {
 
   async close(): Promise<void> {
     if (this.#gone) return
+    this.#closing = true
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
     await this.call({ op: 'close' }).catch(() => {})
     await ended
@@ -91,6 +99,7 @@ export class WriterClient {
 
   #end(problem: Problem): void {
     this.#gone ??= problem
+    if (!this.#closing) this.#failed.resolve(this.#gone)
     for (const { reject } of this.#waiting.values()) reject(this.#gone)
     this.#waiting.clear()
   }

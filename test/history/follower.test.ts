@@ -269,6 +269,23 @@ t.test('with both a cursor and a count, the newest page comes only instead of mo
     t.match(follower.page, { from, to: 10 }, `after ${afterSeq}, at most ${maxMessages}`)
     follower.leave()
   }
+  // A message counts where it stands, not where its group begins.
+  const answered = await session([
+    userMessage(0),
+    ...textDeltas(1, 5),
+    userMessage(5),
+    assistantMessage(6, [1, 2, 3, 4]),
+  ])
+  for (const [afterSeq, maxMessages, from] of [
+    [3, 2, 4],
+    [4, 2, 5],
+    [5, 1, 6],
+    [-1, 2, 1],
+  ] as const) {
+    const follower = await history.follow({ id: answered }, { chunks: 'packed', afterSeq, maxMessages })
+    t.match(follower.page, { from, to: 7 }, `after ${afterSeq}, at most ${maxMessages}`)
+    follower.leave()
+  }
   for (const afterSeq of [10, 1_009, Number.MAX_SAFE_INTEGER]) {
     // Case B12.
     const ahead = { code: 'history/ahead', facts: { path: 'afterSeq', head: 9 } }
@@ -554,14 +571,13 @@ t.test('each reader is given the log from its start, once and in order, whatever
         const id = await session(events)
         const joined: Promise<Following>[] = []
         const left: Promise<Following>[] = []
-        const appended: Promise<void>[] = []
+        let appended = Promise.resolve()
         const there = async (who: number) => joined[who % Math.max(1, joined.length)]
         for (const act of acts) {
           if (act.does === 'append') {
             const more = grown(events, act.events)
             events.push(...more)
-            // The store keeps their order.
-            appended.push(append(id, more))
+            appended = appended.then(() => append(id, more))
           } else if (act.does === 'join') {
             // The head that it finds may be any by then.
             const head = (await plain.describe(id)).head
@@ -583,7 +599,7 @@ t.test('each reader is given the log from its start, once and in order, whatever
             }
           }
         }
-        await Promise.all(appended)
+        await appended
         const all = await Promise.all(joined)
         for (const { reader } of all) reader.go()
         lose = 0
@@ -624,6 +640,8 @@ t.test('each reader is given the log from its start, once and in order, whatever
 interface State extends Following {
   /** Let go of what holds the follower where it is. */
   release(): void
+  /** It waits for the store, so it cannot leave before that. */
+  readonly reads?: boolean
 }
 
 const opening = messagesLog(9).map((event) => ({ ...event, data: { content: 'x'.repeat(4_000) } }))
@@ -647,7 +665,7 @@ const STATES: Record<string, (set: SetUp, id: string) => Promise<State>> = {
     const { reached, release } = heldRead(between, 0)
     const following = await follow(history, id)
     await reached
-    return { ...following, release }
+    return { ...following, release, reads: true }
   },
   'waiting for its reader inside the opening part': async ({ history }, id) => {
     const reader = new Reader()
@@ -696,7 +714,7 @@ const STATES: Record<string, (set: SetUp, id: string) => Promise<State>> = {
     const { reached, release } = heldRead(between, 10)
     following.reader.go()
     await reached
-    return { ...following, release }
+    return { ...following, release, reads: true }
   },
 }
 
@@ -706,15 +724,16 @@ for (const [name, reach] of Object.entries(STATES)) {
       const set = setUp()
       const { between, history } = set
       const id = await session(opening)
-      const { reader, done, abort, release } = await reach(set, id)
+      const { reader, done, abort, release, reads = false } = await reach(set, id)
       t.ok(history.following >= 1)
       t.equal(between.watching, 1)
       if (how === 'deleted') await plain.remove(id)
       else if (how === 'draining') history.drain()
       else abort()
       const given = reader.pieces.length
-      release()
+      if (reads || how !== 'left') release()
       await done
+      release()
       t.equal(reader.ended, how === 'left' ? undefined : how, how)
       if (how === 'left') t.equal(reader.pieces.length, given, 'nothing is given to a reader that left')
       if (how === 'draining') t.ok((reader.next ?? 9) >= 9, 'the opening part is whole')

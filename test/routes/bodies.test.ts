@@ -131,13 +131,13 @@ t.test('append bodies are counted while they are held', async (t) => {
     config: { heldBytes: 10_000, appendBytes: 8_000 },
     wrap: (store) =>
       replacing(store, 'append', async (...args) => {
-        await new Promise<void>((resolve) => waiting.push(resolve))
+        if (args[0] === 'a') await new Promise<void>((resolve) => waiting.push(resolve))
         return store.append(...args)
       }),
   })
   t.equal((await service.exchange('PUT', '/v1/sessions/a')).status, 201)
-  const post = (bytes: number) =>
-    service.exchange('POST', '/v1/sessions/a/events', {
+  const post = (bytes: number, id = 'a') =>
+    service.exchange('POST', `/v1/sessions/${id}/events`, {
       headers: NDJSON,
       body: `{"type":"note","data":1}${' '.repeat(bytes - 25)}\n`,
     })
@@ -155,7 +155,7 @@ t.test('append bodies are counted while they are held', async (t) => {
     'POST /v1/sessions/a/events HTTP/1.1\r\nHost: h\r\nContent-Type: application/jsonl\r\nContent-Length: 3000\r\n\r\n',
   )
   socket.write(' '.repeat(2_900))
-  await until(async () => (await post(200)).status === 503)
+  await until(async () => (await post(200, 'not-there')).status === 503)
   socket.destroy()
   const second = post(2_900)
   await until(() => waiting.length === 2)
