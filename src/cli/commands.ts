@@ -1,5 +1,6 @@
 // Owns the table of commands and what runs one: from the words of the command line to an exit code.
 
+import { createRequire } from 'node:module'
 import type { Command, Surroundings } from './command.ts'
 import { columns, helpOf, parseCommand, UsageError } from './options.ts'
 import { OutputClosed } from './output.ts'
@@ -16,8 +17,16 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   import: { about: 'import session logs', load: async () => (await import('./import.ts')).importCommand },
   export: { about: 'write the log of a session', load: async () => (await import('./export.ts')).exportCommand },
   page: { about: 'write a page of a session', load: async () => (await import('./page.ts')).pageCommand },
+  follow: {
+    about: 'write the records of a session as they come',
+    load: async () => (await import('./follow.ts')).followCommand,
+  },
+  backup: { about: 'copy the store while it is in use', load: async () => (await import('./backup.ts')).backupCommand },
   append: { about: 'append events to a session', load: async () => (await import('./append.ts')).appendCommand },
 }
+
+// By the package's own name: the compiled files lie a folder deeper than their sources.
+const manifest = createRequire(import.meta.url)('scrollback/package.json') as { version: string }
 
 const EXIT_OK = 0
 const EXIT_FAILURE = 1
@@ -31,6 +40,10 @@ export async function runCommandLine(args: readonly string[], around: Surroundin
   const prefix = entry === undefined ? 'scrollback' : `scrollback ${name}`
   try {
     if (entry !== undefined) return await runCommand(await entry.load(), rest, around)
+    if (name === '--version') {
+      await around.output.write(`${manifest.version}\n`)
+      return EXIT_OK
+    }
     if (name !== '--help' && name !== '-h') throw new UsageError(unknownCommand(name))
     await around.output.write(help())
     return EXIT_OK
@@ -66,7 +79,8 @@ function help(): string {
     'Usage: scrollback COMMAND [OPTIONS]',
     'A streaming service for the history of agent sessions, and its command line.',
     columns(rows, 8),
-    '"scrollback COMMAND --help" explains one. Results are NDJSON on standard output; notes and errors go to standard error.',
+    '"scrollback COMMAND --help" explains one, "scrollback --version" tells the version.',
+    'Results are NDJSON on standard output; notes and errors go to standard error.',
     'Exit codes: 0 done, 1 failed, 2 wrong usage.\n',
   ].join('\n\n')
 }

@@ -2,6 +2,8 @@
 
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { getSystemErrorMap } from 'node:util'
+import type { HistoryStore } from '../history/index.ts'
 import { openSqliteStore } from '../stores/index.ts'
 import type { AppOptions } from './app.ts'
 import { buildApp } from './app.ts'
@@ -18,10 +20,12 @@ export interface RunningServer {
   close(): Promise<void>
 }
 
-/** @throws Error when the store cannot be opened or the address cannot be listened on */
+/**
+ * @throws Error when the store cannot be opened or the address cannot be listened on: one sentence that names the file or
+ * the address, and the setting
+ */
 export async function startServer(config: Config, options: Pick<AppOptions, 'logger'> = {}): Promise<RunningServer> {
-  await mkdir(config.data, { recursive: true })
-  const store = await openSqliteStore(join(config.data, 'scrollback.db'), { lineBytes: config.lineBytes })
+  const store = await openStore(config)
   const app = await buildApp({ store, config, ...options }).catch(async (error) => {
     await store.close()
     throw error
@@ -52,14 +56,63 @@ export async function startServer(config: Config, options: Pick<AppOptions, 'log
     )
   }
 
+  // A process that can only read would look alive for ever; one that ends is started again by whoever watches it.
+  const fail = (error: Error) => {
+    app.log.fatal({ err: error }, 'the store has failed')
+    process.exitCode = 1
+    close().finally(() => process.exit(1))
+  }
+
   try {
     const url = await app.listen({ host: config.host, port: config.port })
     for (const signal of SIGNALS) process.on(signal, onSignal)
+    void store.failed().then((error) => fail(error))
     return { url, close }
   } catch (error) {
     await close()
-    throw error
+    throw cannotListen(config, error)
   }
+}
+
+async function openStore({ data, lineBytes }: Config): Promise<HistoryStore> {
+  try {
+    await mkdir(data, { recursive: true })
+  } catch (error) {
+    throw new Error(`cannot make the folder ${data}: ${systemReason(error)}; ${CHOOSE_DATA}`, { cause: error })
+  }
+  const file = join(data, 'scrollback.db')
+  try {
+    return await openSqliteStore(file, { lineBytes })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : `${error}`
+    const named = reason.includes(file) ? reason : `cannot open ${file}: ${reason}`
+    throw new Error(`${named}; ${CHOOSE_DATA}`, { cause: error })
+  }
+}
+
+const CHOOSE_DATA = 'SCROLLBACK_DATA names the folder of the database'
+
+function cannotListen({ host, port }: Config, error: unknown): unknown {
+  const { code, syscall } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') {
+    const stopOrMove = 'end what listens there, or set PORT to another one (0 for any free one)'
+    return new Error(`port ${port} on ${host} is in use: ${stopOrMove}`, { cause: error })
+  }
+  if (syscall !== 'listen' && syscall !== 'getaddrinfo') return error
+  return new Error(`cannot listen on ${host}, port ${port}: ${systemReason(error)}; HOST and PORT name the address`, {
+    cause: error,
+  })
+}
+
+/** In words, without the code, the call and the path. */
+function systemReason(error: unknown): string {
+  const { errno = 0, message } = error as NodeJS.ErrnoException
+  return getSystemErrorMap().get(errno)?.[1] ?? message
+}
+
+/** Where the store lies. */
+export function databaseFile({ data }: Pick<Config, 'data'>): string {
+  return join(data, 'scrollback.db')
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const

@@ -5,6 +5,7 @@
 // an older program would not know what it must keep.
 
 import { randomBytes } from 'node:crypto'
+import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Problem } from '../../codec/index.ts'
 
@@ -138,15 +139,19 @@ function prepareSchema(db: DatabaseSync, path: string): void {
   if (isEmpty(db)) {
     db.exec(SCHEMA)
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}`)
-    beginGeneration(db)
-    return
+  } else {
+    // Another program may have come first since it was asked.
+    refuseForeign(db, path)
+    for (let step = version; step < SCHEMA_VERSION; step++) db.exec(UPGRADES[step - 1] ?? '')
+    db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
   }
-  // Another program may have come first since it was asked.
-  refuseForeign(db, path)
-  for (let step = version; step < SCHEMA_VERSION; step++) db.exec(UPGRADES[step - 1] ?? '')
-  db.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`)
-  // A backup, opened for the first time: what happens here from now on is not what happens to the original.
-  if (generationOf(db) === '') beginGeneration(db)
+  // What happens in a copy is not what happens in the original: its first opening begins a generation of its own. A
+  // backup says that it is one; any other copy is another file, unless it was written over the old one in place.
+  const file = String(statSync(path, { bigint: true }).ino)
+  if (metaOf(db, 'generation') === '' || metaOf(db, 'file') !== file) {
+    setMeta(db, 'generation', randomBytes(4).toString('hex'))
+    setMeta(db, 'file', file)
+  }
 }
 
 function refuseForeign(db: DatabaseSync, path: string): void {
@@ -172,21 +177,21 @@ function tableCount(db: DatabaseSync): number {
   return Number(db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n)
 }
 
-function beginGeneration(db: DatabaseSync): void {
-  setGeneration(db, randomBytes(4).toString('hex'))
-}
-
-/** Leave it to the first opening to begin a new one. */
+/** Leave it to the next opening to begin a new one. */
 export function forgetGeneration(db: DatabaseSync): void {
-  setGeneration(db, '')
-}
-
-function setGeneration(db: DatabaseSync, value: string): void {
-  db.prepare(`INSERT OR REPLACE INTO meta VALUES ('generation', ?)`).run(value)
+  setMeta(db, 'generation', '')
 }
 
 function generationOf(db: DatabaseSync): string {
-  return String(db.prepare(`SELECT value FROM meta WHERE key = 'generation'`).get()?.value)
+  return metaOf(db, 'generation')
+}
+
+function metaOf(db: DatabaseSync, key: string): string {
+  return String(db.prepare('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? '')
+}
+
+function setMeta(db: DatabaseSync, key: string, value: string): void {
+  db.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(key, value)
 }
 
 /** The epoch of a life, in this generation of the store. */

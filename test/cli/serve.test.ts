@@ -51,7 +51,24 @@ t.test('an address that is taken is a failure in one line', async (t) => {
   const second = start(['serve', '--port', new URL(first.url).port, '--data', `${t.testdirName}/two`], {
     LOG_LEVEL: 'silent',
   })
-  t.match(await second.ended, { code: 1, stdout: '', stderr: /^scrollback: .*EADDRINUSE.*\n$/ })
+  const { port } = new URL(first.url)
+  t.match(await second.ended, {
+    code: 1,
+    stdout: '',
+    stderr: `scrollback: port ${port} on 127.0.0.1 is in use: end what listens there, or set PORT to another one (0 for any free one)\n`,
+  })
   first.child.kill('SIGTERM')
   t.match(await first.ended, { code: 0 })
+})
+
+t.test('a signal during the start ends it', async (t) => {
+  // It was lost: the command had taken over the signals, and the server, which was to end the process, came too late.
+  for (const wait of [150, 300, 450, 600]) {
+    const { child, ended } = start(['serve', '--port', '0', '--data', t.testdir()], { LOG_LEVEL: 'warn' })
+    t.teardown(() => child.kill('SIGKILL'))
+    const timer = setTimeout(() => child.kill('SIGTERM'), wait)
+    const { code, signal } = await ended
+    clearTimeout(timer)
+    t.ok(code === 0 || signal === 'SIGTERM', `after ${wait} ms: ${code ?? signal}`)
+  }
 })

@@ -1,6 +1,6 @@
 // A backup is a store of its own: whole, consistent, made while others write, and never mistaken for the original.
 
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { History } from '../../src/history/index.ts'
@@ -68,4 +68,23 @@ t.test('what is there is not written over, and what is not there is said', async
   writeFileSync(join(directory, 'other.db'), 'not a database, but long enough to be asked what it is')
   await t.rejects(backupSqliteStore(join(directory, 'other.db'), join(directory, 'copy.db')))
   t.notOk(readdirSync(directory).some((name) => name.includes('unfinished')))
+})
+
+t.test('a plain copy of the file is another generation too, the same file opened again is not', async (t) => {
+  const directory = t.testdir()
+  const path = join(directory, 'store.db')
+  const epochOf = async (file: string) => {
+    const store = await openSqliteStore(file)
+    const { session } = await new History(store).create('a', undefined)
+    await store.close()
+    return session.epoch
+  }
+  const epoch = await epochOf(path)
+  t.same(readdirSync(directory), ['store.db'], 'a store that was closed is one file')
+  t.equal(await epochOf(path), epoch)
+  copyFileSync(path, join(directory, 'copy.db'))
+  const copied = await epochOf(join(directory, 'copy.db'))
+  t.not(copied, epoch)
+  t.equal(await epochOf(join(directory, 'copy.db')), copied)
+  t.equal(await epochOf(path), epoch)
 })
