@@ -82,7 +82,7 @@ export type { HeaderText, SessionHeader, StorageRow } from './session-log.ts'
 export {
   decodeSessionLog,
   decodeStorageRecord,
-  headerAgrees,
+  differingField,
   headerFromFields,
   isSessionId,
   parseHeaderLine,
@@ -94,7 +94,7 @@ export {
 
 // The wire
 
-export type { ChunksMode, EndReason, ExportLayout } from './protocol.ts'
+export type { ChunksMode, EndReason, ExportLayout, ParameterWords } from './protocol.ts'
 export {
   AppendLineSchema,
   AppendQuery,
@@ -139,6 +139,7 @@ export {
   RecordSchema,
   RowRecordSchema,
   RowSchema,
+  SESSION_ID_WORDS,
   SessionDescription,
   SessionList,
   SessionListQuery,

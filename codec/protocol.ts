@@ -69,39 +69,70 @@ const SEQ_PATTERN = '^(0|[1-9][0-9]{0,15})$'
 const INCLUSIVE_PATTERN = '^(-1|0|[1-9][0-9]{0,15})$'
 const COUNT_PATTERN = '^([1-9][0-9]?|[1-4][0-9]{2}|500)$'
 
-function sessionId(description: string) {
-  return Type.String({ pattern: SESSION_ID_PATTERN, description, examples: ['5b0c9a1e-session'] })
+/**
+ * What a schema of a parameter says about it in words, as its member `x-parameter`. The default stands here, and not as
+ * the schema's own, which a validator would write into the query.
+ */
+export interface ParameterWords {
+  /** what is taken, such as `an integer from 1 to 500` */
+  readonly expected: string
+  /** the most of it, in its own unit */
+  readonly limit?: number
+  readonly default?: string
 }
 
-function exclusiveSeq(description: string) {
-  return Type.Optional(Type.String({ pattern: SEQ_PATTERN, description, examples: ['1200'] }))
+function words(said: ParameterWords) {
+  return { 'x-parameter': said }
+}
+
+/** How an integer between two bounds, both included, is asked for. */
+function integerFrom(minimum: number, maximum: number): string {
+  return `an integer from ${minimum} to ${maximum}`
+}
+
+/** How the id of a session is asked for. */
+export const SESSION_ID_WORDS = 'a session id: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not . or ..'
+
+// An optional parameter has no example: pages that let a reader try a request fill it in, and cursors fit one log only.
+function sessionId(description: string, { examples = ['demo'] }: { examples?: string[] } = {}) {
+  const said = words({ expected: SESSION_ID_WORDS, limit: 128 })
+  return Type.String({ pattern: SESSION_ID_PATTERN, description, ...(examples.length > 0 && { examples }), ...said })
+}
+
+function exclusiveSeq(description: string, byDefault?: string) {
+  const expected = integerFrom(0, Number.MAX_SAFE_INTEGER)
+  const said = words(byDefault === undefined ? { expected } : { expected, default: byDefault })
+  return Type.Optional(Type.String({ pattern: SEQ_PATTERN, description, ...said }))
 }
 
 function inclusiveSeq(description: string) {
-  return Type.Optional(Type.String({ pattern: INCLUSIVE_PATTERN, description, examples: ['1199', '-1'] }))
+  const said = words({ expected: integerFrom(-1, Number.MAX_SAFE_INTEGER) })
+  return Type.Optional(Type.String({ pattern: INCLUSIVE_PATTERN, description, ...said }))
 }
 
-function oneOf<const Words extends readonly string[]>(words: Words, description: string, byDefault: Words[number]) {
-  return Type.Optional(
-    Type.Unsafe<Words[number]>({ type: 'string', enum: [...words], description, examples: [byDefault] }),
-  )
+function amount(of: typeof PAGE_MESSAGES | typeof LIST_SESSIONS, description: string, { hasDefault = true } = {}) {
+  const said = { expected: integerFrom(of.minimum, of.maximum), limit: of.maximum }
+  const all = words(hasDefault ? { ...said, default: `${of.default}` } : said)
+  return Type.Optional(Type.String({ pattern: COUNT_PATTERN, description, ...all }))
 }
 
-const epochParameter = Type.Optional(
-  Type.String({
-    minLength: 1,
-    maxLength: EPOCH_LENGTH,
-    description: 'The epoch that the cursors were made for. Another one is answered with `session/replaced`.',
-    examples: ['k3v9q2-1'],
-  }),
+function opaque(maximum: number, expected: string, description: string) {
+  const said = words({ expected, limit: maximum })
+  return Type.Optional(Type.String({ minLength: 1, maxLength: maximum, description, ...said }))
+}
+
+function oneOf<const Words extends readonly string[]>(choices: Words, description: string, byDefault: Words[number]) {
+  const said = words({ expected: `one of ${choices.join(', ')}`, default: byDefault })
+  return Type.Optional(Type.Unsafe<Words[number]>({ type: 'string', enum: [...choices], description, ...said }))
+}
+
+const epochParameter = opaque(
+  EPOCH_LENGTH,
+  `an epoch, as History-Epoch names it, of 1 to ${EPOCH_LENGTH} characters`,
+  'The epoch that the cursors were made for, as `History-Epoch` names it. Another one is answered with `session/replaced`.',
 )
-const maxMessagesParameter = Type.Optional(
-  Type.String({
-    pattern: COUNT_PATTERN,
-    description: `Messages on a page, ${PAGE_MESSAGES.minimum} to ${PAGE_MESSAGES.maximum}.`,
-    examples: [`${PAGE_MESSAGES.default}`],
-  }),
-)
+const PAGE_WORDS = `Messages on a page, ${PAGE_MESSAGES.minimum} to ${PAGE_MESSAGES.maximum}.`
+const maxMessagesParameter = amount(PAGE_MESSAGES, PAGE_WORDS)
 const chunksParameter = oneOf(
   CHUNKS_MODES,
   'Token events: `packed` into rows (the default), `expanded` one a line, or `omit`: left out where a message of the range settles them, with an `omitted` record in their place.',
@@ -126,7 +157,7 @@ export type ChildPath = Static<typeof ChildPath>
 /** Of a page. */
 export const HistoryQuery = Type.Object(
   {
-    beforeSeq: exclusiveSeq('The page ends before this seq, usually the start of the page after it.'),
+    beforeSeq: exclusiveSeq('The page ends before this seq, usually the `History-From` of the page after it.'),
     throughSeq: inclusiveSeq('The last seq of the log that the reader knows; the page goes no further.'),
     maxMessages: maxMessagesParameter,
     chunks: chunksParameter,
@@ -139,7 +170,7 @@ export type HistoryQuery = Static<typeof HistoryQuery>
 /** Of a range of the log. */
 export const EventsQuery = Type.Object(
   {
-    fromSeq: exclusiveSeq('First seq of the range. Default 0.'),
+    fromSeq: exclusiveSeq('First seq of the range.', '0'),
     toSeq: exclusiveSeq('End of the range, not included. Default: after the last event.'),
     chunks: chunksParameter,
     epoch: epochParameter,
@@ -150,7 +181,12 @@ export type EventsQuery = Static<typeof EventsQuery>
 
 export const FollowQuery = Type.Object(
   {
-    maxMessages: maxMessagesParameter,
+    // With `afterSeq` there is no default, so none is declared.
+    maxMessages: amount(
+      PAGE_MESSAGES,
+      `${PAGE_WORDS} Default: ${PAGE_MESSAGES.default}, or with \`afterSeq\` all that come after it.`,
+      { hasDefault: false },
+    ),
     afterSeq: inclusiveSeq('Go on after this seq, the last one that the reader has; -1 from the start.'),
     chunks: chunksParameter,
     epoch: epochParameter,
@@ -188,17 +224,13 @@ export type ImportQuery = Static<typeof ImportQuery>
 
 export const SessionListQuery = Type.Object(
   {
-    limit: Type.Optional(
-      Type.String({
-        pattern: COUNT_PATTERN,
-        description: `Sessions in the answer, ${LIST_SESSIONS.minimum} to ${LIST_SESSIONS.maximum}.`,
-        examples: [`${LIST_SESSIONS.default}`],
-      }),
+    limit: amount(LIST_SESSIONS, `Sessions in the answer, ${LIST_SESSIONS.minimum} to ${LIST_SESSIONS.maximum}.`),
+    cursor: opaque(
+      CURSOR_LENGTH,
+      `the nextCursor of the answer before, of 1 to ${CURSOR_LENGTH} characters`,
+      'The `nextCursor` of the answer before.',
     ),
-    cursor: Type.Optional(
-      Type.String({ minLength: 1, maxLength: CURSOR_LENGTH, description: 'The `nextCursor` of the answer before.' }),
-    ),
-    parent: Type.Optional(sessionId('Only the direct children and forks of this session.')),
+    parent: Type.Optional(sessionId('Only the direct children and forks of this session.', { examples: [] })),
   },
   STRICT,
 )
@@ -219,7 +251,7 @@ export function queryInteger(name: string, text: string | undefined, minimum = 0
   const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text
   throw new Problem(
     'request/invalid',
-    `${name} must be an integer of at least ${minimum}, got ${JSON.stringify(shown)}`,
+    `${name} must be ${integerFrom(minimum, Number.MAX_SAFE_INTEGER)}, got ${JSON.stringify(shown)}`,
     { path: name },
   )
 }
@@ -256,7 +288,7 @@ export const CreateSession = Type.Object(
     id: Type.Optional(sessionId('Must be the id of the path when given.')),
     createdAt: Type.Optional(time('Epoch milliseconds. Default: the time of the request.')),
     cwd: Type.Optional(Type.String({ description: 'Working folder of the agent.', examples: ['/workspace'] })),
-    parentSession: Type.Optional(sessionId('The session that this one is a child or fork of.')),
+    parentSession: Type.Optional(sessionId('The session that this one is a child or fork of.', { examples: [] })),
     seedLength: Type.Optional(count('How many events at the start were copied from the parent.')),
     origin: Type.Optional(
       Type.String({
@@ -267,7 +299,11 @@ export const CreateSession = Type.Object(
     delegationDepth: Type.Optional(count('How many parents are above this session.')),
     agentPreset: Type.Optional(Type.Unknown({ description: 'Any JSON value, kept as it is.' })),
   },
-  { additionalProperties: true, description: 'Header fields. Others than those named are kept as they are.' },
+  {
+    additionalProperties: true,
+    description: 'Header fields. Others than those named are kept as they are.',
+    examples: [{ cwd: '/workspace' }],
+  },
 )
 export type CreateSession = Static<typeof CreateSession>
 

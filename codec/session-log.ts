@@ -112,16 +112,20 @@ export function headerFromFields(
   return { header: headerOf(`{${members.join(',')}}`, fields), given }
 }
 
-/** Whether a stored header has every field that was given, with the same text. Fields not given are not compared. */
-export function headerAgrees(headerText: string, given: ReadonlyMap<string, string>): boolean {
+/**
+ * The first of the fields given that a stored header has not, or not with the same text, as a JSON pointer; undefined
+ * when it has them all. Fields not given are not compared.
+ */
+export function differingField(headerText: string, given: ReadonlyMap<string, string>): string | undefined {
   for (const [key, text] of given) {
     const slice = memberSlice(headerText, key)
-    if (slice === undefined) return false
+    if (slice === undefined) return `/${pointerToken(key)}`
     const stored = headerText.slice(slice.start, slice.end)
     // Type, version and id were checked by value, and may be spelt with escapes.
-    if (stored !== text && !(SETTLED_KEYS.has(key) && JSON.parse(stored) === JSON.parse(text))) return false
+    if (stored !== text && !(SETTLED_KEYS.has(key) && JSON.parse(stored) === JSON.parse(text)))
+      return `/${pointerToken(key)}`
   }
-  return true
+  return undefined
 }
 
 const SETTLED_KEYS = new Set(['type', 'version', 'id'])

@@ -20,6 +20,7 @@ import type { RoutePlugin } from './schema.ts'
 import { json, pageResponse, problems } from './schema.ts'
 
 const tags = ['history']
+const EXAMPLE = { type: 'user/message', data: { role: 'user', content: 'hello' }, surfaceOp: 'append' }
 
 export const eventRoutes: RoutePlugin = async (app, { history, limits }) => {
   const bodies = new AppendBodies(limits)
@@ -41,8 +42,12 @@ export const eventRoutes: RoutePlugin = async (app, { history, limits }) => {
       requestBody: {
         required: true,
         content: {
-          [MEDIA_NDJSON_NAMES[0]]: { schema: AppendLineSchema },
-          [MEDIA_JSON]: { schema: { anyOf: [AppendLineSchema, { type: 'array', items: AppendLineSchema }] } },
+          [MEDIA_NDJSON_NAMES[0]]: {
+            schema: { allOf: [AppendLineSchema], examples: [`${JSON.stringify(EXAMPLE)}\n`] },
+          },
+          [MEDIA_JSON]: {
+            schema: { anyOf: [AppendLineSchema, { type: 'array', items: AppendLineSchema }], examples: [EXAMPLE] },
+          },
         },
       },
       response: {

@@ -53,6 +53,8 @@ export async function sendLive(
   coding: ContentCoding,
   { heartbeatMs }: LiveLimits,
 ): Promise<void> {
+  // A client that left already is not heard leaving any more, and an encoder made for it would stay.
+  if (response.destroyed) return follower.leave()
   const output = coding === 'identity' ? new PlainOutput(response) : new CodedOutput(response, ENCODERS[coding])
   const sink = new LiveSink(output, format, heartbeatMs)
   const left = new AbortController()
@@ -62,7 +64,6 @@ export async function sendLive(
   try {
     const opening = format.opening(follower.page)
     if (opening) output.write(opening)
-    if (response.destroyed) left.abort()
     await follower.run(sink, left.signal)
   } catch (error) {
     response.destroy()

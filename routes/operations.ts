@@ -1,4 +1,4 @@
-// Operations: whether the process lives, whether it can serve, and the description of the service.
+// Operations: whether the process lives, whether it can serve, the description of the service, and the way to its pages.
 
 import Type from 'typebox'
 import { Problem } from '../codec/index.ts'
@@ -9,6 +9,13 @@ const tags = ['operations']
 const Status = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: false })
 
 export const operationRoutes: RoutePlugin = async (app, { history, isDraining }) => {
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/',
+    schema: { hide: true, querystring: NoQuery },
+    handler: async (_request, reply) => reply.redirect('/docs', 302),
+  })
+
   app.route({
     method: ['GET', 'HEAD'],
     url: '/livez',

@@ -117,7 +117,9 @@ function given(parameters: Record<string, string | undefined>): URLSearchParams 
   return query
 }
 
-function pathOf(url: string): string {
+/** A client may name the whole address; the link repeats only what is ours. */
+function pathOf(target: string): string {
+  const url = target.startsWith('/') ? target : new URL(target).pathname
   const query = url.indexOf('?')
   return query === -1 ? url : url.slice(0, query)
 }

@@ -11,6 +11,10 @@ import type { RoutePlugin } from './schema.ts'
 import { json, LogLine, logHeaders, problems } from './schema.ts'
 
 const tags = ['transfer']
+const EXAMPLE = [
+  '{"type":"session","version":0,"id":"imported","createdAt":1785004180013}\n',
+  '{"type":"user/message","seq":0,"time":1785004180013,"data":{"role":"user","content":"hello"},"surfaceOp":"append"}\n',
+].join('')
 
 export const transferRoutes: RoutePlugin = async (app, { history, limits }) => {
   const imports = new Places(limits.imports, 'imports')
@@ -53,7 +57,7 @@ export const transferRoutes: RoutePlugin = async (app, { history, limits }) => {
       requestBody: {
         required: true,
         content: {
-          [MEDIA_NDJSON_NAMES[0]]: { schema: LogLine },
+          [MEDIA_NDJSON_NAMES[0]]: { schema: { ...LogLine, examples: [EXAMPLE] } },
           [MEDIA_ZSTD]: { schema: { type: 'string', contentMediaType: MEDIA_ZSTD } },
         },
       },

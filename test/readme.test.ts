@@ -9,18 +9,19 @@ import { startService } from './support/service.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+const CLIENT = new URL('../src/client/index.ts', import.meta.url)
 const run = promisify(execFile)
 
-const RECIPE = /<!-- recipe: (\w+) -->\n```sh\n([\s\S]*?)```/g
-const recipes = new Map([...readme.matchAll(RECIPE)].map(([, name, script]) => [name as string, script as string]))
+const RECIPE = /<!-- recipe: (\w+) -->\n```(sh|js)\n([\s\S]*?)```/g
+const recipes = [...readme.matchAll(RECIPE)].map(([, name = '', language, script = '']) => ({ name, language, script }))
 
 /** What each recipe prints, but for what differs from run to run. */
 const EXPECTED: Record<string, RegExp> = {
-  append: /^-1\n\[1,2\]\n$/,
+  append: /^-1\n\[1,2,0\]\n$/,
   page: /^ +\d+ chunks\n +\d+ event\n$/,
-  backwards:
-    /^history-from: (\d+)\r?\nlink: <[^>]*beforeSeq=\1&[^>]*>; rel="prev"\r?\n(\[\d+,"[a-z/]+"\]|\[null,null\])\n/i,
+  backwards: /^(\[\d+,"[a-z/-]+"\]\n)+$/,
   tokens: /[A-Za-z]{3,}.* [a-z]+/s,
+  sdk: /^\{ head: 0, appended: 1, duplicates: 0, epoch: '\S+' \}\n((event|chunks) \d+\n)+replace \d+\n(append \d+\n)*$/,
   export: /^\[\d+,"user"\]\n(\[\d+,"(user|assistant)"\]\n)+"demo"\n$/,
 }
 
@@ -33,20 +34,24 @@ t.test('each recipe of the README does what it says', async (t) => {
     body: demo,
   })
   t.equal(imported.status, 201)
-  t.same([...recipes.keys()].sort(), Object.keys(EXPECTED).sort())
-  for (const [name, script] of recipes) {
-    const { stdout } = await run(
-      'bash',
-      ['-euo', 'pipefail', '-c', script.replaceAll('localhost:7411', new URL(service.url).host)],
-      { cwd: t.testdirName },
+  t.same(recipes.map(({ name }) => name).sort(), Object.keys(EXPECTED).sort())
+  const there = (script: string) => script.replaceAll('localhost:7411', new URL(service.url).host)
+  const inShell = (script: string) =>
+    run('bash', ['-euo', 'pipefail', '-c', there(script)], { cwd: t.testdirName }).then(({ stdout }) => stdout)
+  const inNode = (script: string) =>
+    // What the package's name leads to is built first; this is what it is built from.
+    run(process.execPath, ['--input-type=module', '-e', there(script).replace("'scrollback'", `'${CLIENT}'`)]).then(
+      ({ stdout }) => stdout,
     )
-    t.match(stdout, EXPECTED[name] as RegExp, name)
+  for (const { name, language, script } of recipes) {
+    t.match(await (language === 'js' ? inNode : inShell)(script), EXPECTED[name] as RegExp, name)
+    if (name === 'append') t.match(await inShell(script), /^1\n\[1,0,2\]\n$/, 'the same again')
   }
 })
 
 t.test('what the README names is there', async (t) => {
   const scripts = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts
-  for (const [, name] of readme.matchAll(/npm run ([\w:]+)/g))
+  for (const [, name] of readme.matchAll(/npm run (?:-s )?([\w:]+)/g))
     t.type(scripts[name as string], 'string', `npm run ${name}`)
   for (const [, file] of readme.matchAll(/\]\(([\w./-]+)\)/g))
     t.ok(readFileSync(join(ROOT, file as string)), file as string)

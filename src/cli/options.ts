@@ -43,6 +43,8 @@ export interface CommandShape<Table extends OptionTable> {
   readonly about: string
   readonly operands: readonly Operand[]
   readonly options: Table
+  /** environment variables that it reads, each with what it means */
+  readonly variables?: readonly (readonly [name: string, help: string])[]
 }
 
 export function option<Value>(
@@ -205,6 +207,10 @@ export function helpOf(shape: CommandShape<OptionTable>): string {
   const sections = [`Usage: ${usageOf(shape)} [OPTIONS]`, shape.about]
   if (operands.length > 0) sections.push(columns(operands, width))
   sections.push(columns(options, width))
+  if (shape.variables) {
+    const longest = Math.max(...shape.variables.map(([name]) => name.length))
+    sections.push(`Environment variables:\n${columns(shape.variables, longest)}`)
+  }
   return `${sections.join('\n\n')}\n`
 }
 

@@ -1,11 +1,11 @@
 // Owns `scrollback page`: a page of a session, or all of them, as the records that came.
 
 import { CHUNKS_MODES, EPOCH_LENGTH, PAGE_MESSAGES } from '../../codec/index.ts'
-import type { HistoryPage } from '../client/index.ts'
+import type { HistoryPage, HistoryReader } from '../client/index.ts'
 import type { Surroundings } from './command.ts'
 import { command } from './command.ts'
 import { flag, integer, oneOf, option, textOf } from './options.ts'
-import { sessionId, sessionOperand, urlOption, withClient } from './service.ts'
+import { sessionId, sessionOperand, urlOption, withClient, withReader } from './service.ts'
 
 export const pageCommand = command({
   shape: {
@@ -37,17 +37,15 @@ export const pageCommand = command({
   async run(values, [id], around) {
     const { before: beforeSeq, through: throughSeq, messages: maxMessages, chunks, epoch, parent } = values
     const { signal } = around
-    return withClient(values.url, around, async (client) => {
-      const session = parent === undefined ? client.session(id as string) : client.subagent(parent, id as string)
-      const fixed = { maxMessages, chunks, signal }
-      let page = await session.page({ ...fixed, beforeSeq, throughSeq, epoch })
-      await writePage(page, around)
-      while (values.all && page.hasMore) {
-        page = await session.page({ ...fixed, beforeSeq: page.from, epoch: page.epoch })
+    const read = async (session: HistoryReader) => {
+      const pages = session.pages({ beforeSeq, throughSeq, maxMessages, chunks, epoch, signal })
+      for await (const page of pages) {
         await writePage(page, around)
+        if (!values.all) break
       }
       return 0
-    })
+    }
+    return withClient(values.url, around, (client) => withReader(client, id as string, parent, read))
   },
 })
 

@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs'
 import { HistoryClient, ServiceError } from '../client/index.ts'
-import { readConfig, startServer } from '../server/index.ts'
+import { readConfig, SETTINGS, startServer } from '../server/index.ts'
 import type { Surroundings, Terminal } from './command.ts'
 import { command } from './command.ts'
 import { describeFailure } from './failure.ts'
@@ -19,18 +19,24 @@ export const serveCommand = command({
     name: 'serve',
     about: [
       'Runs the service until SIGINT or SIGTERM. An empty store gets the sample session "demo".',
-      'All other settings are environment variables; the options below come before $HOST, $PORT and $SCROLLBACK_DATA.',
+      'The options come before the environment variables below.',
     ].join('\n'),
     operands: [],
     options: {
-      host: option('HOST', textOf('an address to listen on'), 'address to listen on (default 127.0.0.1)'),
-      port: option('PORT', integer(0, 65_535), 'port to listen on, 0 for any free one (default 7411)'),
-      data: option('DIR', textOf('the name of a folder'), 'folder of the database (default ./data)'),
+      host: option('HOST', textOf('an address to listen on'), about(SETTINGS.host)),
+      port: option('PORT', integer(0, 65_535), about(SETTINGS.port)),
+      data: option('DIR', textOf('the name of a folder'), about(SETTINGS.data)),
     },
+    variables: Object.values(SETTINGS).map((setting) => [setting.variable, about(setting)]),
   },
   async run({ host, port, data }, _operands, around) {
     const config = configOf(around, { HOST: host, PORT: port?.toString(), SCROLLBACK_DATA: data })
+    // Until the server listens it has nothing to finish, so a signal ends the start at once.
+    const stop = () => process.exit(0)
+    if (around.signal.aborted) stop()
+    around.signal.addEventListener('abort', stop)
     const { url } = await startServer(config)
+    around.signal.removeEventListener('abort', stop)
     const { terminal } = around
     terminal.write(`scrollback listens on ${url}\n`)
     try {
@@ -43,6 +49,11 @@ export const serveCommand = command({
     return new Promise<never>(() => {})
   },
 })
+
+function about(setting: { about: string; default: string | number; oneOf?: readonly string[] }): string {
+  const choices = setting.oneOf === undefined ? '' : `: ${setting.oneOf.join(', ')}`
+  return `${setting.about}${choices} (default ${setting.default})`
+}
 
 function configOf({ environment }: Surroundings, given: Record<string, string | undefined>) {
   const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))

@@ -1,8 +1,9 @@
 // Owns the options by which a command finds the service and a session, and the client made from them.
 
-import { isSessionId } from '../../codec/index.ts'
-import type { RetryOptions } from '../client/index.ts'
-import { HistoryClient } from '../client/index.ts'
+import type { SessionHeader } from '../../codec/index.ts'
+import { isSessionId, SESSION_ID_WORDS } from '../../codec/index.ts'
+import type { HistoryReader, RetryOptions } from '../client/index.ts'
+import { ClientError, HistoryClient, ServiceError } from '../client/index.ts'
 import type { Surroundings } from './command.ts'
 import type { Operand, Reader } from './options.ts'
 import { option, UsageError } from './options.ts'
@@ -25,7 +26,7 @@ export const urlOption = option('URL', url, `where the service is (default: $SCR
 
 export const sessionId: Reader<string> = (text) => {
   if (isSessionId(text)) return text
-  throw new UsageError('a session id: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -')
+  throw new UsageError(SESSION_ID_WORDS)
 }
 
 export const sessionOperand: Operand = { name: 'ID', help: 'id of the session', read: sessionId }
@@ -42,6 +43,29 @@ export async function withClient<Result>(
     return await use(client)
   } finally {
     await client.close()
+  }
+}
+
+/** Calls `use` with the session, or with the subagent of a parent; where the parent should have been given, says so. */
+export async function withReader<Result>(
+  client: HistoryClient,
+  id: string,
+  parent: string | undefined,
+  use: (session: HistoryReader) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use(parent === undefined ? client.session(id) : client.subagent(parent, id))
+  } catch (error) {
+    if (parent !== undefined || !(error instanceof ServiceError) || error.code !== 'session/not-found') throw error
+    // A subagent is described by its own id, though it is read through its parent only.
+    const header: SessionHeader | undefined = await client.sessions.get(id).then(
+      (session) => session.header,
+      () => undefined,
+    )
+    if (header?.origin !== 'subagent' || header.parentSession === undefined) throw error
+    throw new ClientError(error.code, `${id} is a subagent; read it with --parent ${header.parentSession}`, {
+      cause: error,
+    })
   }
 }
 

@@ -1,6 +1,6 @@
 // Owns the small answers of the service, checked before anyone relies on them.
 
-import type { AppendResult, ImportResult, Range } from '../../codec/index.ts'
+import type { AppendResult, ImportResult, Range, SessionDescription, SessionList } from '../../codec/index.ts'
 import { HEADER_EPOCH, HEADER_FROM, HEADER_HEAD, HEADER_MORE, HEADER_TO } from '../../codec/index.ts'
 import { AnswerError } from './errors.ts'
 
@@ -53,10 +53,30 @@ export function readSessionHead(value: unknown): SessionHead {
   return { id, epoch, head }
 }
 
-export function readSessions(value: unknown): SessionHead[] {
-  const { sessions } = readObject(value)
+export function readSessionDescription(value: unknown): SessionDescription {
+  const { messages, bytes, createdAt, updatedAt, header } = readObject(value)
+  const { type, version, id } = readObject(header)
+  const known = type === 'session' && version === 0 && typeof id === 'string'
+  const counted = isInteger(messages, 0) && isInteger(bytes, 0)
+  const dated = isInteger(createdAt, Number.MIN_SAFE_INTEGER) && isInteger(updatedAt, Number.MIN_SAFE_INTEGER)
+  if (!known || !counted || !dated) throw unexpected()
+  return {
+    ...readSessionHead(value),
+    messages,
+    bytes,
+    createdAt,
+    updatedAt,
+    header: header as SessionDescription['header'],
+  }
+}
+
+export function readSessionList(value: unknown): SessionList {
+  const { sessions, nextCursor } = readObject(value)
   if (!Array.isArray(sessions)) throw unexpected()
-  return sessions.map(readSessionHead)
+  const described = sessions.map(readSessionDescription)
+  if (nextCursor === undefined) return { sessions: described }
+  if (typeof nextCursor !== 'string' || nextCursor === '') throw unexpected()
+  return { sessions: described, nextCursor }
 }
 
 export function readAppendResult(value: unknown): AppendResult {

@@ -11,6 +11,12 @@ import { isProblemDocument, type Problem } from '../../codec/index.ts'
  * - `network/timeout`: the service was silent for too long; likewise
  * - `answer/incomplete`: the body ended before it was whole
  * - `answer/malformed`: headers or body are not what the service sends
+ * - `token/unavailable`: the token provider failed, so nothing was sent
+ * - `event/invalid`, `record/malformed`, `request/too-large`: what was to be appended cannot be; nothing was sent
+ * - `stream/ended`: the service ended a followed stream, and asks to connect again
+ * - `journal/moved`: the window is another one than the older page was read for
+ * - `journal/closed`: the journal was closed
+ * - `client/closed`: the client was closed
  */
 export type ClientCode =
   | 'network/unreachable'
@@ -18,6 +24,14 @@ export type ClientCode =
   | 'network/timeout'
   | 'answer/incomplete'
   | 'answer/malformed'
+  | 'token/unavailable'
+  | 'event/invalid'
+  | 'record/malformed'
+  | 'request/too-large'
+  | 'stream/ended'
+  | 'journal/moved'
+  | 'journal/closed'
+  | 'client/closed'
 
 /** The one base. `code` is stable and meant for programs, the message for people. */
 export class ClientError extends Error {
@@ -70,6 +84,44 @@ export class AnswerError extends ClientError {
     const place = line === undefined || problem.message.startsWith('line ') ? '' : `line ${line} `
     return AnswerError.malformed(`the answer cannot be read: ${place}${problem.message}`, problem)
   }
+}
+
+/** The token provider threw, and this is what it was asked for. `cause` is what it threw. */
+export class TokenError extends ClientError {
+  declare readonly code: 'token/unavailable'
+
+  static of(cause: unknown): TokenError {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return new TokenError('token/unavailable', `the token provider failed: ${reason}`, { cause })
+  }
+}
+
+/** An event that cannot be appended, found before anything was sent. `facts.line` counts the events from 1. */
+export class InputError extends ClientError {
+  declare readonly code: 'event/invalid' | 'record/malformed' | 'request/too-large'
+  readonly facts: ProblemFacts
+
+  constructor(problem: Problem, line: number) {
+    super(problem.code, `event ${line} of the append: ${problem.message}`, { cause: problem })
+    this.facts = { ...problem.facts, line }
+  }
+}
+
+/** A followed stream came to an end that the service announced, and that asks for another connection. */
+export class StreamEndedError extends ClientError {
+  declare readonly code: 'stream/ended'
+  /** `draining`, `expired`, or a word of a later version */
+  readonly reason: string
+
+  constructor(reason: string) {
+    super('stream/ended', `the service ended the stream: ${reason}`)
+    this.reason = reason
+  }
+}
+
+/** What was asked of a journal does not go with its state any more. */
+export class JournalError extends ClientError {
+  declare readonly code: 'journal/moved' | 'journal/closed'
 }
 
 /** The error of an answer whose status is not a success. `body` is its text, or the beginning of it. */

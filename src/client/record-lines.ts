@@ -59,13 +59,21 @@ export function* goodFirst<Value>(lines: NumberedLine[], read: (line: NumberedLi
   if (failure) throw failure.error
 }
 
-function readRecord({ text, line }: NumberedLine): SessionHistoryRecord {
-  let value: unknown
+function readRecord(line: NumberedLine): SessionHistoryRecord {
+  return recordOf(parseLine(line), line)
+}
+
+/** The value of a line. Throws AnswerError for what is not JSON. */
+export function parseLine({ text, line }: NumberedLine): unknown {
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch (error) {
     throw AnswerError.malformed(`the answer cannot be read: line ${line} is not JSON`, error)
   }
+}
+
+/** The record that a line's value is. Throws AnswerError for any other value. */
+export function recordOf(value: unknown, { line }: NumberedLine): SessionHistoryRecord {
   return fromCodec(() => validateRecord(value), line)
 }
 

@@ -1,255 +1,151 @@
-// Owns one session as its readers and writers see it: pages, ranges, the exported log, appending.
+// Owns one session as its readers and writers see it.
 
-import type { AppendResult, ChunksMode, ExportLayout, SessionHistoryRecord } from '../../codec/index.ts'
-import { MEDIA_NDJSON } from '../../codec/index.ts'
-import type { PageHeaders, SessionHead } from './answers.ts'
-import { readAppendResult, readLogHeaders, readPageHeaders, readSessionHead } from './answers.ts'
-import { AnswerError } from './errors.ts'
-import { readLogLines } from './log-lines.ts'
-import type { RecordLine } from './record-lines.ts'
-import { readRecordLines } from './record-lines.ts'
-import type { RetryOptions } from './retry.ts'
+import type { AppendResult, ChunksMode, ExportLayout, SessionDescription, SessionEvent } from '../../codec/index.ts'
+import { EXPORT_LAYOUTS, expandRecord } from '../../codec/index.ts'
+import type { SessionHead } from './answers.ts'
+import { readLogHeaders, readSessionDescription, readSessionHead } from './answers.ts'
+import type { AppendItem, AppendLines } from './append-lines.ts'
+import type { AppendOptions } from './appender.ts'
+import { Appender } from './appender.ts'
+import { ExportedLog } from './exported-log.ts'
+import type { FollowOptions } from './followed-log.ts'
+import { FollowedLog } from './followed-log.ts'
+import type { HistoryPage, PageOptions, RangeOptions } from './history-page.ts'
+import { openPage, openRange, PAGE_CHECKS, RANGE_CHECKS } from './history-page.ts'
+import type { JournalOptions } from './journal.ts'
+import { Journal } from './journal.ts'
+import { anEpoch, aSignal, checkOptions, oneOf } from './options.ts'
 import { withRetries } from './retry.ts'
-import type { ServiceAnswer, Transport } from './transport.ts'
+import { NDJSON } from './transport.ts'
+import type { Wiring } from './wiring.ts'
+import { openedAnswer, sessionPath } from './wiring.ts'
 
-export interface PageOptions {
-  /** the page ends before this seq */
-  beforeSeq?: number | undefined
-  /** the page goes no further than this seq */
-  throughSeq?: number | undefined
-  maxMessages?: number | undefined
-  chunks?: ChunksMode | undefined
+export interface ExportOptions {
+  /** `packed` writes runs as rows (the default), `events` one event a line */
+  layout?: ExportLayout | undefined
+  /** fail with `session/replaced` for another one */
   epoch?: string | undefined
   signal?: AbortSignal | undefined
 }
 
-export interface RangeOptions {
-  /** default 0 */
-  fromSeq?: number | undefined
-  /** exclusive; default after the last event */
-  toSeq?: number | undefined
-  chunks?: ChunksMode | undefined
-  epoch?: string | undefined
-  signal?: AbortSignal | undefined
-}
-
-export interface AppendLines {
-  /** lines of an append body, newlines included; with their seq on all of them, or on none */
-  readonly lines: string
-  /** events that the lines hold, the members of rows counted */
-  readonly events: number
-  /** the seq that the first gets, when they carry none; without it the request cannot be repeated */
-  readonly expectedSeq?: number | undefined
-  /** whether they carry their seq */
-  readonly numbered: boolean
-}
-
-/** What the parts of a client share. */
-export interface Wiring {
-  readonly transport: Transport
-  readonly retry: RetryOptions
-  /** limit of a line, as the service has it */
-  readonly lineBytes: number
-}
-
-/** A contiguous part of a log whose body is open. It is read once, or cancelled. */
-export class HistoryPage {
-  readonly epoch: string
-  /** inclusive */
-  readonly from: number
-  /** exclusive */
-  readonly to: number
-  readonly hasMore: boolean
-  /** last seq of the log, when the end was not asked for */
-  readonly head: number | undefined
-  readonly #answer: ServiceAnswer
-  readonly #lineBytes: number
-
-  constructor(headers: PageHeaders, answer: ServiceAnswer, lineBytes: number) {
-    this.epoch = headers.epoch
-    this.from = headers.from
-    this.to = headers.to
-    this.hasMore = headers.hasMore
-    this.head = headers.head
-    this.#answer = answer
-    this.#lineBytes = lineBytes
-  }
-
-  /** The records, checked; reading ends in an AnswerError or NetworkError unless they cover `[from, to)`. */
-  get records(): AsyncIterable<SessionHistoryRecord> {
-    return this.#records()
-  }
-
-  /** The same with their texts, as many at a time as arrived together. */
-  lines(): AsyncGenerator<RecordLine[]> {
-    return readRecordLines(this.#answer.body(), this, this.#lineBytes)
-  }
-
-  cancel(): void {
-    this.#answer.discard()
-  }
-
-  async *#records(): AsyncGenerator<SessionHistoryRecord> {
-    for await (const lines of this.lines()) for (const { record } of lines) yield record
-  }
-}
-
-/** An exported log whose body is open. It is read once, or cancelled. */
-export class ExportedLog {
-  readonly epoch: string
-  readonly head: number
-  readonly #id: string
-  readonly #answer: ServiceAnswer
-  readonly #lineBytes: number
-
-  constructor(id: string, headers: { epoch: string; head: number }, answer: ServiceAnswer, lineBytes: number) {
-    this.epoch = headers.epoch
-    this.head = headers.head
-    this.#id = id
-    this.#answer = answer
-    this.#lineBytes = lineBytes
-  }
-
-  /** The lines, checked, without newlines; reading ends in an error unless they are the whole log up to `head`. */
-  lines(): AsyncGenerator<string[]> {
-    return readLogLines(this.#answer.body(), this.#id, this.head + 1, this.#lineBytes)
-  }
-
-  cancel(): void {
-    this.#answer.discard()
-  }
-}
-
-/** What can be read of a session, its own path or its parent's. */
+/**
+ * What can be read of a session, by its own path or its parent's. Every method throws TypeError for wrong options,
+ * ServiceError for what the service refuses (`session/not-found`, `session/replaced`, `history/ahead`, …), NetworkError,
+ * AnswerError for an answer that is not to be believed, TokenError, or the reason of an aborted signal.
+ */
 export class HistoryReader {
   protected readonly wiring: Wiring
   protected readonly path: string
 
+  /** Made by the client. */
   constructor(wiring: Wiring, path: string) {
     this.wiring = wiring
     this.path = path
   }
 
-  /** The newest page, or the one before a cursor. Throws ServiceError, NetworkError, AnswerError. */
+  /** The newest page, or the one before a cursor. Read it or cancel it. */
   async page(options: PageOptions = {}): Promise<HistoryPage> {
-    const { signal, ...query } = options
-    const page = await this.#open('history', query, signal)
-    const { beforeSeq = Number.POSITIVE_INFINITY, throughSeq = Number.POSITIVE_INFINITY } = options
-    return checked(page, { to: Math.min(beforeSeq, throughSeq + 1), epoch: options.epoch })
+    return openPage(this.wiring, this.path, checkOptions('page()', options, PAGE_CHECKS))
   }
 
-  /** The log from one seq to another. Throws as `page` does. */
-  async events(options: RangeOptions = {}): Promise<HistoryPage> {
-    const { signal, ...query } = options
-    const page = await this.#open('events', query, signal)
-    const { fromSeq: from = 0, toSeq: to = Number.POSITIVE_INFINITY } = options
-    return checked(page, { from, to, epoch: options.epoch })
+  /**
+   * The page that `page` gives, then the one before it, and so on to the beginning of the log: each ends where the one
+   * given before it begins, in one epoch. A page must be read or cancelled before the next one is asked for.
+   */
+  async *pages(options: PageOptions = {}): AsyncGenerator<HistoryPage> {
+    const { throughSeq: _throughSeq, ...rest } = options
+    let page = await this.page(options)
+    yield page
+    while (page.hasMore) {
+      page = await this.page({ ...rest, beforeSeq: page.from, epoch: page.epoch })
+      yield page
+    }
   }
 
-  async #open(
-    what: string,
-    query: Record<string, string | number | undefined>,
-    signal: AbortSignal | undefined,
-  ): Promise<HistoryPage> {
-    const { transport, retry, lineBytes } = this.wiring
-    const request = { method: 'GET', path: `${this.path}/${what}`, query, accept: NDJSON, signal } as const
-    const answer = await withRetries(request, () => transport.request(request), retry, signal)
-    return opened(answer, () => new HistoryPage(readPageHeaders(answer.header), answer, lineBytes))
+  /** The records from one seq to another. Read it or cancel it. */
+  async range(options: RangeOptions = {}): Promise<HistoryPage> {
+    return openRange(this.wiring, this.path, checkOptions('range()', options, RANGE_CHECKS))
+  }
+
+  /** Every single event from `fromSeq` (default 0) to `toSeq` (exclusive, default after the last), in order. */
+  async *events(options: Omit<RangeOptions, 'chunks'> = {}): AsyncGenerator<SessionEvent> {
+    const { chunks: _chunks, ...checks } = RANGE_CHECKS
+    const range = checkOptions('events()', options, checks)
+    // Rows are expanded here: they take a tenth of the bytes.
+    const page = await openRange(this.wiring, this.path, { ...range, chunks: 'packed' satisfies ChunksMode })
+    try {
+      for await (const record of page.records) yield* expandRecord(record)
+    } finally {
+      page.cancel()
+    }
+  }
+
+  /**
+   * The records from a cursor on, and then each event as it is appended, until the session is deleted; connects again
+   * as often as it takes. See FollowedLog.
+   */
+  follow(options: FollowOptions = {}): FollowedLog {
+    return new FollowedLog(this.wiring, this.path, options)
+  }
+
+  /** A window over the end of the log that stays up to date. See Journal. */
+  journal(options: JournalOptions = {}): Journal {
+    return new Journal(this.wiring, this.path, options)
   }
 }
 
+/** A session by its own path. */
 export class SessionClient extends HistoryReader {
   readonly id: string
+  readonly #appender: Appender
 
+  /** Made by the client. */
   constructor(wiring: Wiring, id: string) {
     super(wiring, sessionPath(id))
     this.id = id
+    this.#appender = new Appender(wiring, this.path, (signal) => this.head(signal))
   }
 
   /** Where the log stands. Throws ServiceError `session/not-found`. */
   async head(signal?: AbortSignal): Promise<SessionHead> {
-    const { transport, retry } = this.wiring
-    const request = { method: 'GET', path: this.path, signal } as const
-    return withRetries(request, async () => readSessionHead(await transport.document(request)), retry, signal)
+    return this.#get(readSessionHead, signal)
+  }
+
+  /** The session's description, its header included. Throws ServiceError `session/not-found`. */
+  async describe(signal?: AbortSignal): Promise<SessionDescription> {
+    return this.#get(readSessionDescription, signal)
   }
 
   /**
-   * Appends lines in one step that is durable once this resolves. Sent again only where the service recognises that.
-   * Throws ServiceError (`append/gap`, `append/conflict`, `event/invalid`, …), NetworkError, AnswerError.
+   * Appends events in one step that is durable once this resolves, in a form that can be sent twice without doubling
+   * anything, so a lost answer is no reason to fail.
+   *
+   * Events that carry their `seq` go where it says. Others are numbered from `expectedSeq`; without that, after the
+   * last event that this object knows of, and its appends wait for one another. One such writer at a time can succeed:
+   * where another one was faster it is `append/conflict` or `append/gap`, and the next append goes on after that one's
+   * events. When the outcome is not known (NetworkError, or an aborted signal), appending the same events again is safe.
+   *
+   * Throws InputError for events that cannot be sent, ServiceError (`append/gap` with `expectedSeq`, `append/conflict`,
+   * `event/invalid` with `line`, `session/replaced`, …), NetworkError, AnswerError.
    */
-  async append(
-    batch: AppendLines,
-    options: { epoch?: string | undefined; signal?: AbortSignal | undefined } = {},
-  ): Promise<AppendResult> {
-    const { transport, retry } = this.wiring
-    const { expectedSeq } = batch
-    const { epoch, signal } = options
-    const request = {
-      method: 'POST',
-      path: `${this.path}/events`,
-      query: { expectedSeq, epoch },
-      contentType: NDJSON,
-      body: batch.lines,
-      repeatable: batch.numbered || expectedSeq !== undefined,
-      signal,
-    } as const
-    const result = await withRetries(
-      request,
-      async () => readAppendResult(await transport.document(request)),
-      retry,
-      signal,
-    )
-    if (result.appended + result.duplicates !== batch.events) {
-      throw AnswerError.malformed(
-        `${batch.events} events were sent, and the answer counts ${result.appended} appended and ${result.duplicates} duplicates`,
-      )
-    }
-    return result
+  async append(events: Iterable<AppendItem> | AppendLines, options: AppendOptions = {}): Promise<AppendResult> {
+    return this.#appender.append(events, options)
   }
 
-  /** The session in the session log format. Throws as `page` does. */
-  async export(
-    options: { layout?: ExportLayout | undefined; epoch?: string | undefined; signal?: AbortSignal | undefined } = {},
-  ): Promise<ExportedLog> {
+  /** The whole session in the session log format. Read it or cancel it. Throws as `page` does. */
+  async export(options: ExportOptions = {}): Promise<ExportedLog> {
     const { transport, retry, lineBytes } = this.wiring
-    const { layout, epoch, signal } = options
+    const checks = { layout: oneOf(EXPORT_LAYOUTS), epoch: anEpoch, signal: aSignal }
+    const { layout, epoch, signal } = checkOptions('export()', options, checks)
     const query = { layout, epoch }
     const request = { method: 'GET', path: `${this.path}/export`, query, accept: NDJSON, signal } as const
     const answer = await withRetries(request, () => transport.request(request), retry, signal)
-    return opened(answer, () => new ExportedLog(this.id, readLogHeaders(answer.header), answer, lineBytes))
+    return openedAnswer(answer, () => new ExportedLog(this.id, readLogHeaders(answer.header), answer, lineBytes))
   }
-}
 
-const NDJSON = MEDIA_NDJSON.split(';')[0] as string
-
-export function sessionPath(id: string): string {
-  return `/v1/sessions/${encodeURIComponent(id)}`
-}
-
-export function subagentPath(parent: string, child: string): string {
-  return `${sessionPath(parent)}/subagents/${encodeURIComponent(child)}`
-}
-
-/** An answer whose headers are refused must not keep its connection. */
-function opened<Opened>(answer: ServiceAnswer, open: () => Opened): Opened {
-  try {
-    return open()
-  } catch (error) {
-    answer.discard()
-    throw error
+  async #get<Value>(read: (document: unknown) => Value, signal: AbortSignal | undefined): Promise<Value> {
+    const { transport, retry } = this.wiring
+    const request = { method: 'GET', path: this.path, signal } as const
+    return withRetries(request, async () => read(await transport.document(request)), retry, signal)
   }
-}
-
-/** An answer to another question than the one that was asked is an error. */
-function checked(page: HistoryPage, asked: { from?: number; to: number; epoch: string | undefined }): HistoryPage {
-  let wrong: string | undefined
-  if (asked.from !== undefined && page.from !== asked.from) wrong = `begins at seq ${page.from}, not at ${asked.from}`
-  else if (asked.to !== Number.POSITIVE_INFINITY && page.to !== asked.to) {
-    wrong = `ends before seq ${page.to}, not before ${asked.to}`
-  } else if (asked.epoch !== undefined && page.epoch !== asked.epoch) {
-    wrong = `is of the epoch ${page.epoch}, not of ${asked.epoch}`
-  }
-  if (wrong === undefined) return page
-  page.cancel()
-  throw AnswerError.malformed(`the answer ${wrong}`)
 }

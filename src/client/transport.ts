@@ -4,7 +4,9 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { Agent, request as send } from 'undici'
-import { AnswerError, ClientError, errorOfAnswer, errorOfConnection } from './errors.ts'
+import { MEDIA_NDJSON } from '../../codec/index.ts'
+import { unlessAborted } from './abort.ts'
+import { AnswerError, ClientError, errorOfAnswer, errorOfConnection, ServiceError, TokenError } from './errors.ts'
 
 /** Milliseconds, each. */
 export interface Timeouts {
@@ -21,9 +23,12 @@ export const TIMEOUT_DEFAULTS: Timeouts = { connect: 10_000, headers: 60_000, bo
 export interface TransportOptions {
   /** where the service is; a path in it comes before every other */
   baseUrl: string | URL
-  /** sent as a bearer token; a function is asked at each request */
+  /** Sent as a bearer token. A function is asked at each try, so that it can give one that is still good. */
   token?: string | (() => string | Promise<string>) | undefined
-  /** undici's, for other connections than plain ones; closing it is the caller's business */
+  /**
+   * undici's, for other connections than plain ones; closing it is the caller's business. Each followed session keeps a
+   * connection for itself, and others are needed beside it.
+   */
   dispatcher?: Dispatcher | undefined
   timeouts?: Partial<Timeouts> | undefined
 }
@@ -43,6 +48,8 @@ export interface ServiceRequest {
   readonly repeatable?: boolean | undefined
   /** milliseconds; instead of the one of the transport */
   readonly headersTimeout?: number | undefined
+  /** milliseconds; instead of the one of the transport; 0 is for ever, for a reader that watches the silence itself */
+  readonly bodyTimeout?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -56,6 +63,9 @@ export interface ServiceAnswer {
   discard(): void
 }
 
+/** What streams of records are asked for as. */
+export const NDJSON = MEDIA_NDJSON.split(';')[0] as string
+
 /** Most of an answer that is one value, or an error. */
 const DOCUMENT_BYTES = 16 * 1024 * 1024
 const ERROR_BYTES = 64 * 1024
@@ -66,6 +76,8 @@ export class Transport {
   readonly #timeouts: Timeouts
   readonly #dispatcher: Dispatcher
   readonly #own: Agent | undefined
+  readonly #running = new Set<AbortController>()
+  #closed: ClientError | undefined
 
   /** Throws TypeError for a base that is no http URL. */
   constructor(options: TransportOptions) {
@@ -76,40 +88,81 @@ export class Transport {
     this.#dispatcher = options.dispatcher ?? (this.#own as Agent)
   }
 
-  /** Throws ServiceError, NetworkError, AnswerError, the signal's reason, or what the body to send throws itself. */
+  /**
+   * Throws ServiceError, NetworkError, AnswerError, TokenError, the signal's reason, or what the body to send throws.
+   * A token that is refused is asked for again, and if it is another one now, the request is sent once more: a refusal
+   * did nothing. Nothing else is repeated.
+   */
   async request(request: ServiceRequest): Promise<ServiceAnswer> {
+    const token = await this.#askToken(request.signal)
+    try {
+      return await this.#send(request, token)
+    } catch (error) {
+      const refused = error instanceof ServiceError && error.status === 401
+      if (!refused || typeof this.#token !== 'function' || !isReplayable(request.body)) throw error
+      const other = await this.#askToken(request.signal)
+      if (other === token) throw error
+      return this.#send(request, other)
+    }
+  }
+
+  async #send(request: ServiceRequest, token: string | undefined): Promise<ServiceAnswer> {
     const { signal } = request
-    signal?.throwIfAborted()
-    const headers = await this.#headers(request)
+    const running = this.start(signal)
     const outgoing = new Outgoing(request.body)
     let response: Dispatcher.ResponseData
     try {
       response = await send(this.#url(request), {
         method: request.method,
-        headers,
+        headers: headersOf(request, token),
         body: outgoing.body,
         dispatcher: this.#dispatcher,
         headersTimeout: request.headersTimeout ?? this.#timeouts.headers,
-        bodyTimeout: this.#timeouts.body,
-        signal: signal ?? null,
+        bodyTimeout: request.bodyTimeout ?? this.#timeouts.body,
+        signal: running.signal,
       })
     } catch (error) {
-      signal?.throwIfAborted()
+      running.end()
+      running.signal.throwIfAborted()
       if (outgoing.failure) throw outgoing.failure.error
       throw this.#lost(error)
     }
+    response.body.once('close', running.end)
     const header = (name: string) => oneValue(response.headers[name.toLowerCase()])
-    const body = () => this.#body(response.body, signal)
-    if (response.statusCode < 200 || response.statusCode > 299) {
-      throw errorOfAnswer(response.statusCode, header, await beginning(body()), Date.now())
-    }
+    const body = () => this.#body(response.body, running.signal)
+    // What is let go of may still tell of an error; nobody wants to know.
     const discard = () => void response.body.on('error', () => {}).destroy()
+    if (response.statusCode < 200 || response.statusCode > 299) {
+      const { text, failure } = await beginning(body(), discard, this.#timeouts.body)
+      running.signal.throwIfAborted()
+      const error = errorOfAnswer(response.statusCode, header, text, Date.now())
+      // Half an error does not say what is wrong: a cursor that does not fit any more would look like any other 409.
+      throw failure !== undefined && error.code.startsWith('http/') ? failure : error
+    }
     const coding = header('content-encoding') ?? 'identity'
     if (coding !== 'identity') {
       discard()
       throw AnswerError.malformed(`the answer has the content coding ${coding}, which was not asked for`)
     }
     return { status: response.statusCode, header, body, discard }
+  }
+
+  /**
+   * A signal that is aborted by the caller's, or by the closing of the client. `end` takes the listener away again.
+   * Throws the reason when it is too late.
+   */
+  start(signal: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+    if (this.#closed) throw this.#closed
+    signal?.throwIfAborted()
+    const stop = new AbortController()
+    const forward = () => stop.abort(signal?.reason)
+    signal?.addEventListener('abort', forward, { once: true })
+    this.#running.add(stop)
+    const end = () => {
+      signal?.removeEventListener('abort', forward)
+      this.#running.delete(stop)
+    }
+    return { signal: stop.signal, end }
   }
 
   /** The answer's body as one JSON value. Throws AnswerError for any other. */
@@ -129,8 +182,10 @@ export class Transport {
     }
   }
 
-  /** Ends what runs. */
+  /** Ends what runs, and everything after it, with ClientError `client/closed`. */
   async close(): Promise<void> {
+    this.#closed ??= new ClientError('client/closed', 'the client was closed')
+    for (const stop of [...this.#running]) stop.abort(this.#closed)
     await this.#own?.destroy()
   }
 
@@ -143,20 +198,28 @@ export class Transport {
     return url
   }
 
-  async #headers(request: ServiceRequest): Promise<Record<string, string>> {
-    const token = typeof this.#token === 'function' ? await this.#token() : this.#token
-    const headers: Record<string, string> = { 'accept-encoding': 'identity' }
-    if (request.accept !== undefined) headers.accept = request.accept
-    if (request.contentType !== undefined) headers['content-type'] = request.contentType
-    if (token !== undefined) headers.authorization = `Bearer ${token}`
-    return headers
+  async #askToken(signal: AbortSignal | undefined): Promise<string | undefined> {
+    if (typeof this.#token !== 'function') return this.#token
+    signal?.throwIfAborted()
+    const ask = this.#token
+    const asked = (async () => ask())()
+      .then(checkedToken)
+      .catch((error: unknown) => {
+        throw TokenError.of(error)
+      })
+    const running = this.start(signal)
+    try {
+      return await unlessAborted(asked, running.signal)
+    } finally {
+      running.end()
+    }
   }
 
-  async *#body(body: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  async *#body(body: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     try {
       yield* body
     } catch (error) {
-      signal?.throwIfAborted()
+      signal.throwIfAborted()
       throw this.#lost(error)
     }
   }
@@ -168,6 +231,29 @@ export class Transport {
       return error as Error
     return errorOfConnection(error, this.#base.origin)
   }
+}
+
+function headersOf(request: ServiceRequest, token: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = { 'accept-encoding': 'identity' }
+  if (request.accept !== undefined) headers.accept = request.accept
+  if (request.contentType !== undefined) headers['content-type'] = request.contentType
+  if (token !== undefined) headers.authorization = `Bearer ${token}`
+  return headers
+}
+
+/** What cannot stand in a header must not be told as a lost connection, which might be tried again for ever. */
+function checkedToken(token: unknown): string {
+  if (typeof token === 'string' && isToken(token)) return token
+  throw new TypeError('it gave no text that can stand in a header')
+}
+
+/** Printable, and no line break that would begin another header. */
+export function isToken(token: string): boolean {
+  return /^[\x21-\x7e]+$/.test(token)
+}
+
+function isReplayable(body: RequestBody | undefined): boolean {
+  return body === undefined || typeof body === 'string' || body instanceof Uint8Array
 }
 
 /** A body that remembers its own failure, so that a file that cannot be read is not told as a lost connection. */
@@ -207,18 +293,27 @@ function oneValue(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
-/** As much text as an error needs. A body that breaks off leaves what came: the status already says most. */
-async function beginning(body: AsyncGenerator<Uint8Array>): Promise<string> {
+/** As much text as an error needs, and what broke it off before its end. */
+async function beginning(
+  body: AsyncGenerator<Uint8Array>,
+  discard: () => void,
+  patience: number,
+): Promise<{ text: string; failure: unknown }> {
   const pieces: Uint8Array[] = []
   let bytes = 0
+  let failure: unknown
+  // A request that has no limit of its own must not wait for ever for the end of an error.
+  const timer = setTimeout(discard, patience > 0 ? patience : TIMEOUT_DEFAULTS.body)
   try {
     for await (const piece of body) {
       pieces.push(piece)
       bytes += piece.length
       if (bytes > ERROR_BYTES) break
     }
-  } catch {
-    // See above.
+  } catch (error) {
+    failure = error
+  } finally {
+    clearTimeout(timer)
   }
-  return Buffer.concat(pieces).toString()
+  return { text: Buffer.concat(pieces).toString(), failure }
 }

@@ -10,7 +10,7 @@ import { History } from '../history/index.ts'
 import { registerCompression } from './compression.ts'
 import type { Config } from './config.ts'
 import { Drain } from './drain.ts'
-import { handleClientError, handleError } from './error-handler.ts'
+import { answering, handleClientError, handleError } from './error-handler.ts'
 import { KnownRoutes } from './known-routes.ts'
 import { registerOpenapi } from './openapi.ts'
 
@@ -38,7 +38,9 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
     logger: logger ?? { level: config.logLevel },
     logController: new QuietLog(),
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false } },
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, verbose: true, keywords: ['x-parameter'] },
+    },
     exposeHeadRoutes: false,
     // Bodies have a limit of their own, which is not a limit of their whole time.
     requestTimeout: 0,
@@ -55,6 +57,7 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
   app.addHook('onRoute', (route) => known.add(route))
   app.addHook('onRequest', async (request, reply) => {
     drain.track(reply.raw)
+    answering.set(request.raw.socket, { request: request.raw, answer: reply.raw })
     closeWhenStalled(reply, config.stallMs)
     if (!request.routeOptions.config.whileDraining) drain.refuse()
     checkRequest(request)
@@ -104,6 +107,13 @@ class QuietLog extends LogController {
 function checkRequest({ raw }: FastifyRequest): void {
   if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {
     throw new Problem('request/invalid', 'a request names its host', { path: 'Host' })
+  }
+  // Of several the parser keeps the first, and whoever stands before this server may have kept another.
+  if (raw.rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === 'host').length > 1) {
+    throw new Problem('request/invalid', 'a request names its host once', { path: 'Host' })
+  }
+  if ((raw.headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
+    throw new Problem('request/invalid', 'the one transfer coding known is chunked', { path: 'Transfer-Encoding' })
   }
   const { url = '' } = raw
   const at = url.indexOf('?')

@@ -10,15 +10,24 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { codingProblem, REQUEST_CODINGS, RESPONSE_CODINGS } from '../../routes/index.ts'
 import { BorrowedBody } from './borrowed-body.ts'
 
-const { BROTLI_OPERATION_FLUSH, BROTLI_PARAM_QUALITY, Z_SYNC_FLUSH, ZSTD_e_flush } = zlib.constants
+const {
+  BROTLI_OPERATION_FLUSH,
+  BROTLI_PARAM_LGWIN,
+  BROTLI_PARAM_QUALITY,
+  Z_SYNC_FLUSH,
+  ZSTD_c_windowLog,
+  ZSTD_e_flush,
+} = zlib.constants
 
 /** Higher qualities of brotli cost more time than the network saves. */
-const BROTLI = { [BROTLI_PARAM_QUALITY]: 4 }
+const BROTLI = { [BROTLI_PARAM_QUALITY]: 4, [BROTLI_PARAM_LGWIN]: 18 }
+// Smaller windows than the encoders' own: two hundred readers that are slow hold an encoder each.
+const ZSTD = { [ZSTD_c_windowLog]: 18 }
 
 const CODERS = {
   createGzip: () => zlib.createGzip({ flush: Z_SYNC_FLUSH }),
   createBrotliCompress: () => zlib.createBrotliCompress({ flush: BROTLI_OPERATION_FLUSH, params: BROTLI }),
-  createZstdCompress: () => zlib.createZstdCompress({ flush: ZSTD_e_flush }),
+  createZstdCompress: () => zlib.createZstdCompress({ flush: ZSTD_e_flush, params: ZSTD }),
   gzipSync: (text: Buffer) => zlib.gzipSync(text),
   brotliCompressSync: (text: Buffer) => zlib.brotliCompressSync(text, { params: BROTLI }),
   zstdCompressSync: (text: Buffer) => zlib.zstdCompressSync(text),

@@ -35,6 +35,7 @@ export const SETTINGS = {
   appendBytes: bytes('SCROLLBACK_APPEND_BYTES', 64 * MIB, 'most bytes of one append, decoded'),
   heldBytes: bytes('SCROLLBACK_HELD_BYTES', 256 * MIB, 'most bytes of append bodies held at one time'),
   importBytes: bytes('SCROLLBACK_IMPORT_BYTES', 8 * GIB, 'most bytes of one import, decoded'),
+  imports: number('SCROLLBACK_IMPORTS', 8, 1, 1_000, 'most imports at one time'),
   idleMs: seconds('SCROLLBACK_BODY_IDLE', 60, 1, 'how long a client may send nothing of its body'),
   stallMs: seconds('SCROLLBACK_STALL', 60, 1, 'how long a client may take nothing of its answer'),
   heartbeatMs: seconds('SCROLLBACK_HEARTBEAT', 15, 1, 'silence on a followed stream after which a blank line is sent'),
@@ -96,7 +97,7 @@ function number(variable: string, byDefault: number, minimum: number, maximum: n
 }
 
 function bytes(variable: string, byDefault: number, about: string): NumberSetting {
-  return number(variable, byDefault, 1, Number.MAX_SAFE_INTEGER, `${about}, bytes`)
+  return number(variable, byDefault, 1, Number.MAX_SAFE_INTEGER, about)
 }
 
 /** Given in seconds, kept in milliseconds; a day at most, which timers can hold. */

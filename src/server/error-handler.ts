@@ -1,9 +1,10 @@
 // The one place where an error becomes an HTTP answer.
 
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { ProblemCode } from '../../codec/index.ts'
+import type { ParameterWords, ProblemCode } from '../../codec/index.ts'
 import { MEDIA_PROBLEM, Problem, problemDocument } from '../../codec/index.ts'
 import { BrokenAnswer } from '../../routes/index.ts'
 
@@ -33,10 +34,20 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 /** After these the client's next request belongs on another connection. */
 const CLOSING: ReadonlySet<ProblemCode> = new Set(['server/draining', 'request/timeout'])
 
+/** The last request of each connection. */
+export const answering = new WeakMap<Duplex, { readonly request: IncomingMessage; readonly answer: ServerResponse }>()
+
 /** For what is not HTTP, or did not arrive whole: there is no request and no reply, only the socket. */
 export function handleClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
+    return
+  }
+  // What is broken came behind a good request, whose answer must not be mixed with another.
+  const { request, answer } = answering.get(socket) ?? {}
+  if (request?.complete && answer && !answer.writableFinished) {
+    if (answer.destroyed) socket.destroy()
+    else answer.once('close', () => socket.destroy())
     return
   }
   const problem = clientProblem(error)
@@ -91,8 +102,7 @@ function internal(cause: unknown): Problem {
 function invalidPart({ validation, validationContext }: FastifyError, request: FastifyRequest): Problem {
   const [found] = validation ?? []
   if (!found) return new Problem('request/invalid', 'the request is not valid')
-  const parameters = found.params as { additionalProperty?: string; missingProperty?: string; allowedValues?: string[] }
-  const { additionalProperty, missingProperty, allowedValues } = parameters
+  const { additionalProperty, missingProperty } = found.params as Record<string, string | undefined>
   const path = additionalProperty ?? missingProperty ?? found.instancePath.replace(/^\//, '')
   if (additionalProperty !== undefined) {
     return new Problem('request/invalid', `there is no parameter ${path} here`, { path })
@@ -101,8 +111,15 @@ function invalidPart({ validation, validationContext }: FastifyError, request: F
   const came = clipped(JSON.stringify(part[path]))
   if (Array.isArray(part[path]))
     return new Problem('request/invalid', `${path} is given more than once: ${came}`, { path })
-  const expected = allowedValues ? `must be one of ${allowedValues.join(', ')}` : found.message
-  return new Problem('request/invalid', `${path} ${expected}, got ${came}`, { path })
+  const { expected, limit } = (found as RefusedBy).parentSchema?.['x-parameter'] ?? {}
+  const must = expected === undefined ? found.message : `must be ${expected}`
+  const facts = limit === undefined ? { path } : { path, limit }
+  return new Problem('request/invalid', `${path} ${must}, got ${came}`, facts)
+}
+
+/** The validator is told to name the schema, which says in words what it takes. */
+interface RefusedBy {
+  readonly parentSchema?: { readonly 'x-parameter'?: ParameterWords }
 }
 
 function clipped(text: string | undefined): string {

@@ -50,7 +50,11 @@ t.test('pages of a session', async (t) => {
   t.ok(lines.every(({ type }) => type === 'event'))
   t.match(lines.at(-1), { event: { seq: 80 } })
   t.strictSame(child, { code: 0, signal: null, stdout: `{"type":"event","event":${exact}}\n`, stderr: '' })
-  t.match(hidden, { code: 1, stdout: '', stderr: /^scrollback: session\/not-found: .*\n$/ })
+  t.match(hidden, {
+    code: 1,
+    stdout: '',
+    stderr: 'scrollback: session/not-found: child is a subagent; read it with --parent demo\n',
+  })
   t.match(other, { code: 1, stdout: '', stderr: /^scrollback: session\/replaced: .*\n$/ })
   t.match(ahead, { code: 1, stdout: '', stderr: /^scrollback: history\/ahead: .*\n$/ })
 })

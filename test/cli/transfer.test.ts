@@ -56,6 +56,8 @@ t.test('logs go in and come out unchanged', async (t) => {
   t.match(again, { code: 0, stderr: '' })
   t.strictSame(values(again?.stdout ?? '')[0], results[0], 'it was there already')
   t.match(cut, { code: 1, stdout: '', stderr: /^scrollback: -: log\/invalid: .*\n$/ })
+  const nowhere = await call(['export', 'stdin', '-o', `${dir}/none/x.jsonl`], { environment })
+  t.equal(nowhere.stderr, `scrollback: cannot write ${dir}/none/x.jsonl: no such file or directory\n`)
   t.match(unknown, { code: 1, stdout: '', stderr: /^scrollback: session\/not-found: .*\n$/ })
   t.notOk(readdirSync(dir).some((name) => name.startsWith('nobody')))
 })

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { getEventListeners } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import type { Test } from 'tap'
@@ -6,6 +7,7 @@ import t from 'tap'
 import type { SessionHistoryRecord } from '../../codec/index.ts'
 import type { ExportedLog, HistoryClientOptions, HistoryPage } from '../../src/client/index.ts'
 import { AnswerError, HistoryClient, NetworkError, ServiceError } from '../../src/client/index.ts'
+import { until } from '../support/service.ts'
 import type { Script } from './scripted-server.ts'
 import { eventLine, eventLines, pageHeaders, problem, scriptedServer, written } from './scripted-server.ts'
 
@@ -73,7 +75,7 @@ t.test('blank lines, CRLF and a missing last newline are read; texts come as the
 t.test('a query asks for what was asked', async (t) => {
   const { client, url, session, exchanges } = await served(t, answers(pageHeaders({ from: 9, to: 9 }), ''))
   await read(await session.page({ beforeSeq: 9, throughSeq: 20, maxMessages: 3, chunks: 'omit', epoch: 'e1' }))
-  await read(await session.events({ fromSeq: 9, toSeq: 9, chunks: 'expanded' }))
+  await read(await session.range({ fromSeq: 9, toSeq: 9, chunks: 'expanded' }))
   await read(await client.subagent('p:1', 'c@2').page())
   const prefixed = new HistoryClient({ baseUrl: `${url}/deep/er/`, token: () => 'secret' })
   await read(await prefixed.session('s').page())
@@ -197,10 +199,10 @@ t.test('headers that contradict themselves or the question are refused', async (
     await t.rejects(session.page(asked), { code: 'answer/malformed' }, JSON.stringify(asked))
   }
   for (const asked of [{}, { fromSeq: 1 }, { fromSeq: 2, toSeq: 5 }]) {
-    await t.rejects(session.events(asked), { code: 'answer/malformed' }, JSON.stringify(asked))
+    await t.rejects(session.range(asked), { code: 'answer/malformed' }, JSON.stringify(asked))
   }
   t.equal((await read(await session.page({ throughSeq: 3, epoch: 'e1' }))).length, 2)
-  t.equal((await read(await session.events({ fromSeq: 2, toSeq: 4 }))).length, 2)
+  t.equal((await read(await session.range({ fromSeq: 2, toSeq: 4 }))).length, 2)
 })
 
 t.test('a content coding that was not asked for is refused', async (t) => {
@@ -220,6 +222,53 @@ t.test('errors of the service are thrown with their facts', async (t) => {
     facts: { epoch: 'e2', head: 4 },
   })
   t.equal(exchanges.length, 1)
+})
+
+t.test('half an error is no error of the service: it does not say which', async (t) => {
+  const body = '{"type":"urn:x","title":"T.","status":409,"detail":"d","code":"session/replaced"}'
+  for (const [sent, code] of [
+    [body.slice(0, 40), 'network/lost'],
+    [body, 'session/replaced'],
+  ] as const) {
+    const { session } = await served(
+      t,
+      async (_exchange, response) => {
+        response.writeHead(409, { 'content-type': 'application/problem+json', 'content-length': `${body.length + 1}` })
+        await written(response, sent)
+        response.socket?.resetAndDestroy()
+      },
+      { retry: { tries: 1 } },
+    )
+    await t.rejects(session.page(), { code })
+  }
+  const stalled = await served(t, (_exchange, response) => response.writeHead(409).write('{'), {
+    retry: { tries: 1 },
+    timeouts: { body: 100 },
+  })
+  await t.rejects(stalled.session.page(), { name: 'NetworkError' }, 'nor is one that stops')
+})
+
+t.test('nothing listens to a signal once the answer is read, left, refused or failed', async (t) => {
+  const { signal } = new AbortController()
+  const answering: Script[] = [
+    answers(pageHeaders({ from: 0, to: 2 }), eventLines(0, 2)),
+    answers(pageHeaders({ from: 0, to: 2 }), eventLines(0, 1)),
+    answers({}, ''),
+    (_exchange, response) => problem(response, 404, 'session/not-found'),
+    (_exchange, response) => response.socket?.resetAndDestroy(),
+  ]
+  for (const script of answering) {
+    const { session } = await served(t, script, { retry: { tries: 2, firstDelay: 1 }, token: async () => 't' })
+    for (const use of [read, (page: HistoryPage) => page.cancel()]) {
+      try {
+        await use(await session.page({ signal }))
+      } catch {
+        // That it is told is not the matter here.
+      }
+    }
+    await until(() => getEventListeners(signal, 'abort').length === 0)
+  }
+  t.pass()
 })
 
 t.test('a redirect is not followed: the token is for this service', async (t) => {
@@ -342,12 +391,6 @@ t.test('an append that can be repeated is sent again, byte for byte', async (t) 
     { code: 'answer/malformed' },
     'an answer that cannot be read is no reason',
   )
-  t.equal(exchanges.length, 1)
-})
-
-t.test('an append that would double is sent once', async (t) => {
-  const { session, exchanges } = await served(t, (_exchange, response) => response.socket?.resetAndDestroy())
-  await t.rejects(session.append({ lines: LINES, events: 2, numbered: false }), { code: 'network/lost' })
   t.equal(exchanges.length, 1)
 })
 

@@ -172,7 +172,7 @@ const TABLE: readonly Bad[] = [
     code: 'request/unsupported-media-type',
   }),
   create('a%20b', { body: '{}', status: 400, code: 'request/invalid', facts: { path: 'id' } }),
-  create('a', { body: '{"cwd":"/elsewhere"}', status: 409, code: 'session/exists' }),
+  create('a', { body: '{"cwd":"/elsewhere"}', status: 409, code: 'session/exists', facts: { path: '/cwd' } }),
 
   // Appending
   append({ headers: {}, body: EVENT, status: 415, code: 'request/unsupported-media-type' }),
@@ -315,7 +315,8 @@ const TABLE: readonly Bad[] = [
   }),
 
   // Paths and methods
-  { path: '/', status: 404, code: 'route/not-found' },
+  invalid('x', '/?x=1'),
+  { path: '/none', status: 404, code: 'route/not-found' },
   { path: '/v1', status: 404, code: 'route/not-found' },
   { path: '/v1/sessions/a/', status: 404, code: 'route/not-found' },
   { path: '/v2/sessions', status: 404, code: 'route/not-found' },
@@ -375,4 +376,41 @@ t.test('every bad request is named, and none stores anything', async (t) => {
   }
   t.same(await state(), before, 'the store is as it was')
   t.same(service.log, [], 'and nothing is worth a line in the log')
+})
+
+t.test('what a parameter takes is said in words, with its limit', async (t) => {
+  const service = await startService(t)
+  await service.append('a', ['note'])
+  const SEQ = 'an integer from 0 to 9007199254740991'
+  const INCLUSIVE = 'an integer from -1 to 9007199254740991'
+  const ID = 'a session id: 1 to 128 of A-Z a-z 0-9 . _ ~ : @ -, not . or ..'
+  const rows: [method: string, path: string, name: string, expected: string, came: string, limit?: number][] = [
+    ['GET', 'a/history?maxMessages=501', 'maxMessages', 'an integer from 1 to 500', '501', 500],
+    ['GET', 'a/follow?maxMessages=0', 'maxMessages', 'an integer from 1 to 500', '0', 500],
+    ['GET', '?limit=1e2', 'limit', 'an integer from 1 to 500', '1e2', 500],
+    ['GET', 'a/history?beforeSeq=-1', 'beforeSeq', SEQ, '-1'],
+    ['GET', 'a/history?beforeSeq=9007199254740992', 'beforeSeq', SEQ, '9007199254740992'],
+    ['GET', 'a/history?throughSeq=-2', 'throughSeq', INCLUSIVE, '-2'],
+    ['GET', 'a/history?throughSeq=9007199254740992', 'throughSeq', INCLUSIVE, '9007199254740992'],
+    ['GET', 'a/follow?afterSeq=x', 'afterSeq', INCLUSIVE, 'x'],
+    ['GET', 'a/events?fromSeq=01', 'fromSeq', SEQ, '01'],
+    ['GET', 'a/events?toSeq=', 'toSeq', SEQ, ''],
+    ['POST', 'a/events?expectedSeq=-1', 'expectedSeq', SEQ, '-1'],
+    ['POST', 'import?expectedHead=-2', 'expectedHead', INCLUSIVE, '-2'],
+    ['GET', 'a/history?chunks=all', 'chunks', 'one of packed, expanded, omit', 'all'],
+    ['GET', 'a/export?layout=csv', 'layout', 'one of packed, events', 'csv'],
+    ['GET', 'a/history?epoch=', 'epoch', 'an epoch, as History-Epoch names it, of 1 to 200 characters', '', 200],
+    ['GET', '?cursor=', 'cursor', 'the nextCursor of the answer before, of 1 to 1024 characters', '', 1024],
+    ['GET', '?parent=a%20b', 'parent', ID, 'a b', 128],
+    ['GET', 'a%20b', 'id', ID, 'a b', 128],
+    ['GET', '%2E%2E', 'id', ID, '..', 128],
+    ['GET', 'a/subagents/b%20c/history', 'child', ID, 'b c', 128],
+  ]
+  for (const [method, rest, name, expected, came, limit] of rows) {
+    const path = `/v1/sessions${rest.startsWith('?') ? rest : `/${rest}`}`
+    const answer = await service.exchange(method, path, method === 'POST' ? { headers: NDJSON, body: EVENT } : {})
+    const { status, detail, path: named, limit: told } = answer.json()
+    const said = `${name} must be ${expected}, got ${JSON.stringify(came)}`
+    t.same({ status, detail, named, told }, { status: 400, detail: said, named: name, told: limit }, path)
+  }
 })

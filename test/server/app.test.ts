@@ -65,11 +65,13 @@ t.test('every path takes its methods, and names them to the others', async (t) =
     ['/v1/sessions/import', 'DELETE, GET, HEAD, POST, PUT'],
     ['/v1/sessions/a/events', 'GET, HEAD, POST'],
     ['/v1/sessions/a/history', 'GET, HEAD'],
+    ['/v1/sessions/a/follow', 'GET'],
     ['/v1/sessions/a/messages', 'GET, HEAD'],
     ['/v1/sessions/a/export', 'GET, HEAD'],
     ['/v1/sessions/a/subagents', 'GET, HEAD'],
     ['/v1/sessions/a/subagents/b/history', 'GET, HEAD'],
     ['/v1/sessions/a/subagents/b/events', 'GET, HEAD'],
+    ['/v1/sessions/a/subagents/b/follow', 'GET'],
     ['/v1/sessions/a/subagents/b/messages', 'GET, HEAD'],
   ] as const) {
     const taken = allow.split(', ')

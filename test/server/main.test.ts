@@ -88,6 +88,54 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
+t.test('followers are told to come back, and nothing is lost across a restart (cases C3, B28)', async (t) => {
+  const data = join(t.testdir(), 'followed')
+  const first = await start(t, {}, data)
+  await fill(t, first.url, 1000)
+  const followers = await Promise.all(
+    Array.from({ length: 50 }, (_, each) =>
+      fetch(`${first.url}/v1/sessions/a/follow?afterSeq=999`, {
+        headers: { 'accept-encoding': each % 2 === 0 ? 'identity' : 'gzip' },
+      }),
+    ),
+  )
+  const texts = followers.map(() => '')
+  const ended = followers.map(async ({ body }, each) => {
+    for await (const piece of (body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()))
+      texts[each] += piece
+  })
+  await fill(t, first.url, 1)
+  await until(() => texts.every((text) => text.endsWith('\n')))
+  const { socket, state, closed } = await slowReader(first.url)
+  first.child.kill('SIGTERM')
+  await Promise.all(ended)
+  for (const text of texts) {
+    const lines = text.trimEnd().split('\n')
+    t.equal(lines.length, 2)
+    t.match(JSON.parse(lines[0] ?? ''), { type: 'event', event: { seq: 1000 } })
+    t.same(JSON.parse(lines[1] ?? ''), { type: 'end', reason: 'draining' })
+  }
+  // A page in flight is waited for.
+  t.equal(first.child.exitCode, null)
+  socket.resume()
+  await closed
+  t.equal(state.text.slice(-7), '\r\n0\r\n\r\n')
+  t.same(await first.exit, [0, null])
+
+  const second = await start(t, {}, data)
+  await fill(t, second.url, 1)
+  const again = await fetch(
+    `${second.url}/v1/sessions/a/follow?afterSeq=1000&epoch=${followers[0]?.headers.get('history-epoch')}`,
+  )
+  t.match(again, { status: 200 })
+  t.equal(again.headers.get('history-from'), '1001')
+  t.equal(again.headers.get('history-to'), '1002')
+  const whole = again.text()
+  second.child.kill('SIGTERM')
+  t.match(await whole, /^{"type":"event","event":{"seq":1001,.*\n{"type":"end","reason":"draining"}\n$/s)
+  t.same(await second.exit, [0, null])
+})
+
 t.test('a page that does not finish is cut when the grace is over', async (t) => {
   const { child, url, exit } = await start(t, { SCROLLBACK_GRACE: '1' })
   await fill(t, url, 1000)
@@ -134,12 +182,21 @@ t.test('a process that cannot start says why', async (t) => {
   const { port } = holder.address() as AddressInfo
   const taken = await start(t, { PORT: `${port}` })
   t.same(await taken.exit, [1, null])
-  t.match(taken.output(), 'EADDRINUSE')
+  t.match(taken.output(), `port ${port} on 127.0.0.1 is in use: end what listens there, or set PORT to another one`)
   holder.close()
 
   const nowhere = await start(t, { SCROLLBACK_DATA: '/dev/null/data' })
   t.same(await nowhere.exit, [1, null])
-  t.match(nowhere.output(), '/dev/null/data')
+  t.match(nowhere.output(), 'cannot make the folder /dev/null/data: not a directory; SCROLLBACK_DATA names the folder')
+
+  const data = t.testdir({ 'scrollback.db': 'this is no database, only a text' })
+  const refused = await start(t, {}, data)
+  t.same(await refused.exit, [1, null])
+  const file = join(data, 'scrollback.db')
+  t.match(
+    refused.output(),
+    `cannot open ${file}: the store cannot answer: file is not a database; SCROLLBACK_DATA names the folder`,
+  )
 })
 
 t.test('a server is started and closed as a value, several beside each other', async (t) => {

@@ -1,0 +1,176 @@
+import type { ServerResponse } from 'node:http'
+import type { Test } from 'tap'
+import t from 'tap'
+import type { AppendItem, HistoryClientOptions } from '../../src/client/index.ts'
+import { HistoryClient } from '../../src/client/index.ts'
+import { packedRange, textDelta, textDeltas, userMessage } from '../support/logs.ts'
+import type { Exchange, Script } from './scripted-server.ts'
+import { problem, scriptedServer } from './scripted-server.ts'
+
+async function served(t: Test, script: Script, options: Partial<HistoryClientOptions> = {}) {
+  const { url, exchanges } = await scriptedServer(t, script)
+  const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 }, ...options })
+  t.teardown(() => client.close())
+  return { session: client.session('s'), exchanges }
+}
+
+function json(response: ServerResponse, value: object): void {
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value))
+}
+
+/** A log of `head + 1` events in memory that answers as the service does, appends of unnumbered events only. */
+function logOf(head: number, lose: (count: number) => boolean = () => false): Script {
+  const lines: string[] = Array.from({ length: head + 1 }, () => '?')
+  return ({ method, url, body }, response, count) => {
+    if (method === 'GET') return json(response, { id: 's', epoch: 'e1', head: lines.length - 1 })
+    const first = Number(url.searchParams.get('expectedSeq'))
+    if (first > lines.length) return problem(response, 409, 'append/gap', { expectedSeq: lines.length })
+    const sent = body.split('\n').slice(0, -1)
+    if (sent.some((line, at) => (lines[first + at] ?? line) !== line)) return problem(response, 409, 'append/conflict')
+    const duplicates = Math.max(0, Math.min(sent.length, lines.length - first))
+    lines.push(...sent.slice(duplicates))
+    // Stored, and the answer is lost.
+    if (lose(count)) return response.socket?.resetAndDestroy()
+    return json(response, { head: lines.length - 1, appended: sent.length - duplicates, duplicates, epoch: 'e1' })
+  }
+}
+
+const note = (data: number) => ({ type: 'note', data })
+const asked = ({ method, url, body }: Exchange) => [
+  method,
+  url.searchParams.get('expectedSeq'),
+  url.searchParams.get('epoch'),
+  body.trim(),
+]
+
+t.test('events without seq are numbered after the head, and a lost answer doubles nothing', async (t) => {
+  // G3, H14
+  const { session, exchanges } = await served(
+    t,
+    logOf(6, (count) => count === 2 || count === 4),
+  )
+  t.strictSame(await session.append([note(1), note(2)]), { head: 8, appended: 0, duplicates: 2, epoch: 'e1' })
+  t.strictSame(await session.append([note(3)]), { head: 9, appended: 0, duplicates: 1, epoch: 'e1' })
+  const two = '{"type":"note","data":1}\n{"type":"note","data":2}'
+  t.strictSame(exchanges.map(asked), [
+    ['GET', null, null, ''],
+    ['POST', '7', 'e1', two],
+    ['POST', '7', 'e1', two],
+    ['POST', '9', 'e1', '{"type":"note","data":3}'],
+    ['POST', '9', 'e1', '{"type":"note","data":3}'],
+  ])
+})
+
+t.test('appends that are called together keep their order', async (t) => {
+  const { session, exchanges } = await served(t, logOf(-1))
+  const results = await Promise.all([1, 2, 3, 4].map((data) => session.append([note(data)])))
+  t.strictSame(
+    results.map(({ head }) => head),
+    [0, 1, 2, 3],
+  )
+  t.equal(exchanges.filter(({ method }) => method === 'GET').length, 1, 'the head is asked for once')
+})
+
+t.test('after an outcome that is not known the same events are recognised', async (t) => {
+  const { session } = await served(
+    t,
+    logOf(4, (count) => count === 2),
+    { retry: { tries: 1 } },
+  )
+  await t.rejects(session.append([note(1)]), { code: 'network/lost' })
+  t.match(await session.append([note(1)]), { head: 5, appended: 0, duplicates: 1 })
+  t.match(await session.append([note(2)]), { head: 6, appended: 1 })
+})
+
+t.test('where another writer was faster it is a conflict, and the next append goes on after it', async (t) => {
+  const { session: mine } = await served(t, logOf(-1))
+  await mine.append([note(1)])
+  await mine.append([note(9)], { expectedSeq: 1 })
+  await t.rejects(mine.append([note(2)]), { code: 'append/conflict' })
+  t.match(await mine.append([note(2)]), { head: 2, appended: 1 })
+  await t.rejects(mine.append([note(5)], { expectedSeq: 9 }), { code: 'append/gap', facts: { expectedSeq: 3 } })
+})
+
+t.test('an append that waits for its turn can be given up', async (t) => {
+  const { session, exchanges } = await served(t, ({ method }, response) => {
+    if (method === 'GET') json(response, { id: 's', epoch: 'e1', head: -1 })
+  })
+  const stop = new AbortController()
+  const first = session.append([note(1)], { signal: stop.signal })
+  const second = session.append([note(2)], { signal: AbortSignal.abort(new Error('not any more')) })
+  await t.rejects(second, { message: 'not any more' })
+  stop.abort(new Error('enough'))
+  await t.rejects(first, { message: 'enough' })
+  t.ok(exchanges.length <= 2)
+})
+
+t.test('events with their seq go as they are; rows too', async (t) => {
+  const { session, exchanges } = await served(t, (_exchange, response) =>
+    json(response, { head: 9, appended: 7, duplicates: 0, epoch: 'e1' }),
+  )
+  const row = packedRange(textDeltas(0, 9), 4, 8)[0] as AppendItem
+  const events = [userMessage(3), row, { type: 'event', event: userMessage(8) } as const, textDelta(9, 'é', -0)]
+  await session.append(events)
+  const { url, body } = exchanges[0]!
+  t.equal(url.search, '')
+  const sent = body.trim().split('\n')
+  t.strictSame(
+    sent.slice(0, 3).map((line) => JSON.parse(line)),
+    [userMessage(3), row, userMessage(8)],
+  )
+  t.match(sent[3], /"index":-0/, 'as it was')
+})
+
+t.test('what cannot be sent as it is, is refused before anything is sent', async (t) => {
+  const { session, exchanges } = await served(t, () => {})
+  const cases: [unknown[], string, object][] = [
+    [[note(1), note(Number.NaN)], 'event/invalid', { line: 2, path: '/data' }],
+    [[{ type: 'note', data: { f: () => 1 } }], 'event/invalid', { line: 1, path: '/data/f' }],
+    [[{ type: 'note', data: new Date(0) }], 'event/invalid', { line: 1, path: '/data' }],
+    [[{ type: 'note' }], 'event/invalid', { line: 1, path: '/data' }],
+    [[{ type: 'end', data: 1 }], 'event/invalid', { line: 1, path: '/type' }],
+    [[null], 'event/invalid', { line: 1 }],
+    [[userMessage(3), userMessage(5)], 'event/invalid', { line: 2, path: '/seq' }],
+    [[userMessage(3), note(1)], 'event/invalid', { line: 2, path: '/seq' }],
+    [[{ type: 'note', seq: 3, data: 1 }], 'event/invalid', { line: 1, path: '/time' }],
+    [[{ type: 'chunks', event: { type: 'chunkrow/text-chunks' } }], 'record/malformed', { line: 1 }],
+  ]
+  for (const [events, code, facts] of cases) {
+    await t.rejects(session.append(events as AppendItem[]), { name: 'InputError', code, facts }, JSON.stringify(events))
+  }
+  t.equal(exchanges.length, 0)
+})
+
+t.test('what JSON.stringify would change on the way arrives as it is', async (t) => {
+  const { session, exchanges } = await served(t, logOf(-1))
+  const data = JSON.parse('{"__proto__":1,"2":-0,"1":"\\ud800"}')
+  await session.append(
+    [{ type: 'note', time: 5, data: { ...data, z: -0 } }, textDelta(0, 'x')].map(({ type, data }) => ({ type, data })),
+  )
+  const lines = exchanges.at(-1)!.body.trim().split('\n')
+  t.equal(lines[0], '{"type":"note","data":{"1":"\\ud800","2":-0,"__proto__":1,"z":-0}}')
+  t.equal(
+    lines[1],
+    '{"type":"assistant/chunk","data":{"turn":0,"step":0,"chunk":{"type":"text-delta","index":0,"text":"x"}}}',
+  )
+})
+
+t.test('a refused token is asked for once more, also for what may not be repeated otherwise', async (t) => {
+  // C10
+  let token = 0
+  const { session, exchanges } = await served(
+    t,
+    ({ method, headers }, response) => {
+      if (headers.authorization === 'Bearer t2') return problem(response, 401, 'auth/missing')
+      return method === 'GET'
+        ? json(response, { id: 's', epoch: 'e1', head: -1 })
+        : json(response, { head: 0, appended: 1, duplicates: 0, epoch: 'e1' })
+    },
+    { token: async () => `t${++token}` },
+  )
+  await session.append([note(1)])
+  t.strictSame(
+    exchanges.map(({ headers }) => headers.authorization),
+    ['Bearer t1', 'Bearer t2', 'Bearer t3'],
+  )
+})
