@@ -2,7 +2,7 @@
 
 import type { FastifyReply } from 'fastify'
 import { FollowQuery, SessionPath } from '../codec/index.ts'
-import type { History } from '../src/history/index.ts'
+import type { Follower, History } from '../src/history/index.ts'
 import { contentCoding } from './content-coding.ts'
 import { EventStreamFormat, ndjsonFormat } from './live-format.ts'
 import type { LiveLimits } from './live-reply.ts'
@@ -39,14 +39,10 @@ export const followSchema = {
 export function follow(history: History, limits: LiveLimits) {
   return async (request: TargetRequest<FollowQuery>, reply: FastifyReply) => {
     const media = followMedia(request)
-    const lastEventId = media === 'events' ? request.headers['last-event-id'] : undefined
     const query = followQuery(request.query)
     const follower =
-      lastEventId === undefined
-        ? await history.follow(request.params, query)
-        : await history.resume(request.params, lastEventQuery(query, `${lastEventId}`))
-    // A browser connects again for ever, unless it is told that there is nothing left.
-    if (follower === undefined) return reply.code(204).send()
+      media === 'ndjson' ? await history.follow(request.params, query) : await browserFollower(history, request, query)
+    if (!follower) return reply.code(204).send()
     const { page } = follower
     const coding = liveCoding(contentCoding(request.headers), limits)
     reply.hijack()
@@ -58,4 +54,18 @@ export function follow(history: History, limits: LiveLimits) {
       request.log.error({ err: error }, 'a followed stream broke off')
     }
   }
+}
+
+/**
+ * A browser can only connect again, with the address that it has: it is never told that its cursor does not fit, and it
+ * would connect for ever unless it is told that there is nothing left (undefined).
+ */
+async function browserFollower(
+  history: History,
+  { params, headers }: TargetRequest<FollowQuery>,
+  query: ReturnType<typeof followQuery>,
+): Promise<Follower | undefined> {
+  const id = headers['last-event-id'] || undefined
+  const follower = await history.resume(params, id === undefined ? query : lastEventQuery(query, `${id}`))
+  return follower ?? (id === undefined ? history.follow(params, query) : undefined)
 }

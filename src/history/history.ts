@@ -157,8 +157,11 @@ export class History {
     try {
       // Read again now that every later commit is heard of: nothing falls between the page and the live lines.
       const session = await this.#reach(target, query.epoch)
-      if (session.log !== log)
-        throw new Problem('session/replaced', `session ${session.id} was replaced`, { epoch: session.epoch })
+      if (session.log !== log) {
+        // Deleted and made again between the two looks: what is asked for is the new one.
+        seat.leave()
+        return this.follow(target, query)
+      }
       const page = await this.#opening(session, query)
       seat.feed.open(session)
       return new Follower(this.#store, seat, page)

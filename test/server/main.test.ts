@@ -90,7 +90,8 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 t.test('followers are told to come back, and nothing is lost across a restart (cases C3, B28)', async (t) => {
   const data = join(t.testdir(), 'followed')
-  const first = await start(t, {}, data)
+  const quiet = { SCROLLBACK_HEARTBEAT: '86400' }
+  const first = await start(t, quiet, data)
   await fill(t, first.url, 1000)
   const followers = await Promise.all(
     Array.from({ length: 50 }, (_, each) =>
@@ -122,7 +123,7 @@ t.test('followers are told to come back, and nothing is lost across a restart (c
   t.equal(state.text.slice(-7), '\r\n0\r\n\r\n')
   t.same(await first.exit, [0, null])
 
-  const second = await start(t, {}, data)
+  const second = await start(t, quiet, data)
   await fill(t, second.url, 1)
   const again = await fetch(
     `${second.url}/v1/sessions/a/follow?afterSeq=1000&epoch=${followers[0]?.headers.get('history-epoch')}`,
