@@ -74,6 +74,7 @@ function breakOff(request: StreamRequest, reply: FastifyReply, error: unknown): 
   const level = error instanceof Problem && error.status < 500 ? 'info' : 'error'
   request.log[level]({ err: error }, 'an answer broke off')
   // A plain end of the connection is how a body of HTTP/1.0 ends that is whole.
-  if (reply.raw.headersSent && request.raw.httpVersion === '1.0') request.raw.socket.resetAndDestroy()
+  const { socket, httpVersion } = request.raw
+  if (reply.raw.headersSent && httpVersion === '1.0' && !socket.writableEnded) socket.resetAndDestroy()
   throw new BrokenAnswer(error)
 }
