@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import t from 'tap'
 import type { AppendItem, HistoryClientOptions } from '../../src/client/index.ts'
 import { HistoryClient } from '../../src/client/index.ts'
+import { reset } from '../support/fault-proxy.ts'
 import { packedRange, textDelta, textDeltas, userMessage } from '../support/logs.ts'
 import type { Exchange, Script } from './scripted-server.ts'
 import { problem, scriptedServer } from './scripted-server.ts'
@@ -30,7 +31,7 @@ function logOf(head: number, lose: (count: number) => boolean = () => false): Sc
     const duplicates = Math.max(0, Math.min(sent.length, lines.length - first))
     lines.push(...sent.slice(duplicates))
     // Stored, and the answer is lost.
-    if (lose(count)) return response.socket?.resetAndDestroy()
+    if (lose(count)) return reset(response.socket)
     return json(response, { head: lines.length - 1, appended: sent.length - duplicates, duplicates, epoch: 'e1' })
   }
 }

@@ -585,6 +585,7 @@ t.test('an older page is told before a change that was not made yet', async (t) 
   service.events.push(...talk(60, 100))
   // A reader who waits for the connection is told of the page, and the connection goes on behind its back.
   const told = changes.next()
+  await until(() => asked === 2)
   await journal.loadOlder()
   t.match(await told, { value: { type: 'prepend', from: 49 } })
   held.resolve('t')

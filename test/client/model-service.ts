@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import type { SessionEvent } from '../../codec/index.ts'
 import { encodeRecords, isMessage } from '../../codec/index.ts'
+import { reset } from '../support/fault-proxy.ts'
 import { packedRange, pageStartOf } from '../support/logs.ts'
 import { pageHeaders, problem } from './scripted-server.ts'
 
@@ -100,7 +101,7 @@ export class ModelService {
 
   /** Lets everybody lose the connection. */
   drop(): void {
-    for (const sink of this.#followers) sink.response.socket?.resetAndDestroy()
+    for (const sink of this.#followers) reset(sink.response.socket)
   }
 
   /** Ends what is followed without a word. */
@@ -206,7 +207,7 @@ class Sink {
     const { how = 'end' } = this.#fault
     if (how === 'end') this.response.end()
     // What was written is let out first.
-    if (how === 'reset') setImmediate(() => this.response.socket?.resetAndDestroy())
+    if (how === 'reset') setImmediate(() => reset(this.response.socket))
   }
 }
 

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { SessionHistoryRecord } from '../../codec/index.ts'
 import type { ExportedLog, HistoryClientOptions, HistoryPage } from '../../src/client/index.ts'
 import { AnswerError, HistoryClient, NetworkError, ServiceError } from '../../src/client/index.ts'
+import { reset } from '../support/fault-proxy.ts'
 import { until } from '../support/service.ts'
 import type { Script } from './scripted-server.ts'
 import { eventLine, eventLines, pageHeaders, problem, scriptedServer, written } from './scripted-server.ts'
@@ -117,7 +118,7 @@ t.test('a connection that breaks inside a body', async (t) => {
   const { session, exchanges } = await served(t, async (_exchange, response) => {
     response.writeHead(200, pageHeaders({ from: 0, to: 9 }))
     await written(response, eventLines(0, 4))
-    response.socket?.resetAndDestroy()
+    reset(response.socket)
   })
   t.match(await readFailing(await session.page()), { code: 'network/lost', error: NetworkError })
   t.equal(exchanges.length, 1, 'a body that has begun is never glued to another')
@@ -235,7 +236,7 @@ t.test('half an error is no error of the service: it does not say which', async 
       async (_exchange, response) => {
         response.writeHead(409, { 'content-type': 'application/problem+json', 'content-length': `${body.length + 1}` })
         await written(response, sent)
-        response.socket?.resetAndDestroy()
+        reset(response.socket)
       },
       { retry: { tries: 1 } },
     )
@@ -255,7 +256,7 @@ t.test('nothing listens to a signal once the answer is read, left, refused or fa
     answers(pageHeaders({ from: 0, to: 2 }), eventLines(0, 1)),
     answers({}, ''),
     (_exchange, response) => problem(response, 404, 'session/not-found'),
-    (_exchange, response) => response.socket?.resetAndDestroy(),
+    (_exchange, response) => reset(response.socket),
   ]
   for (const script of answering) {
     const { session } = await served(t, script, { retry: { tries: 2, firstDelay: 1 }, token: async () => 't' })
@@ -362,7 +363,7 @@ t.test('an append that can be repeated is sent again, byte for byte', async (t) 
   // G3: the answer may be lost after the events were stored.
   const failures: ((response: ServerResponse) => unknown)[] = [
     (response) => problem(response, 503, 'server/busy', {}, { 'retry-after': '0' }),
-    (response) => response.socket?.resetAndDestroy(),
+    (response) => reset(response.socket),
     (response) => response.writeHead(429).end(),
     (response) => response.writeHead(200).end('{"head":8,'),
   ]

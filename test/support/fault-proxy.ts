@@ -75,6 +75,15 @@ export async function faultProxy(t: Test, target: string): Promise<FaultProxy> {
   }
 }
 
+/**
+ * Resets a connection. One that is being shut down can only be destroyed: libuv refuses to reset it, and then Node.js
+ * waits for it for ever when the process ends.
+ */
+export function reset(socket: Socket | null): void {
+  if (socket?.writableEnded) socket.destroy()
+  else socket?.resetAndDestroy()
+}
+
 class Link {
   readonly #client: Socket
   readonly #upstream: Socket
@@ -126,7 +135,7 @@ class Link {
   }
 
   fail(fault: 'reset' | 'close' | 'silence'): void {
-    if (fault === 'reset') this.#client.resetAndDestroy()
+    if (fault === 'reset') reset(this.#client)
     if (fault === 'close') this.#client.end(() => this.#client.destroy())
     if (fault === 'silence') {
       this.#silent = true
