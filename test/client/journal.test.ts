@@ -14,7 +14,7 @@ import { ModelService } from './model-service.ts'
 import { eventLine } from './scripted-server.ts'
 import { activeResources, Watch } from './watching.ts'
 
-const QUICK = { firstDelay: 1, longestDelay: 4, silence: 200 }
+const QUICK = { firstDelay: 1, longestDelay: 4, silence: 5000 }
 
 async function modelled(t: Test, options: ModelOptions = {}, client: Partial<HistoryClientOptions> = {}) {
   const service = await ModelService.start(t, options)
@@ -405,7 +405,7 @@ t.test('a service that names seqs which its log does not have', async (t) => {
 
 t.test('silence is a loss, and a heartbeat is none', async (t) => {
   // C1, G1: undici's own limit must not end a quiet stream, and must not be needed to notice a dead one.
-  const beating = await modelled(t, { heartbeat: 20 }, { reconnect: { ...QUICK, silence: 100 } })
+  const beating = await modelled(t, { heartbeat: 50 }, { reconnect: { ...QUICK, silence: 600 } })
   const watched = beating.watch()
   // undici looks at its own limit once a second.
   const quiet = await modelled(t, {}, { timeouts: { body: 30 }, reconnect: { ...QUICK, silence: 60_000 } })
