@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import t from 'tap'
 import { HistoryClient } from '../../src/client/index.ts'
 import { problem, scriptedServer } from '../client/scripted-server.ts'
+import { reset } from '../support/fault-proxy.ts'
 import { call, start, startService, values } from './command-line.ts'
 
 const note = (data: unknown) => `${JSON.stringify({ type: 'note', data })}\n`
@@ -86,7 +87,7 @@ t.test('a batch is repeated until it is acknowledged, and doubles nothing', asyn
       body: method === 'GET' ? null : body,
     })
     const text = await answer.text()
-    if (count === 4 || count === 5) return response.socket?.resetAndDestroy()
+    if (count === 4 || count === 5) return reset(response.socket)
     response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
   })
   await fetch(`${service.url}/v1/sessions/s`, { method: 'PUT' })

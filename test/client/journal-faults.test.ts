@@ -18,8 +18,10 @@ import { activeResources, Watch } from './watching.ts'
 const QUICK = { firstDelay: 0, longestDelay: 1, silence: 5000 }
 const WATCHFUL = { ...QUICK, silence: 60 }
 
-/** Small events of every kind of record. */
-const SMALL = [userMessage(0), ...textDeltas(1, 4), assistantMessage(4, [1]), textDelta(5)]
+const note = (seq: number): SessionEvent => ({ type: 'n', seq, time: 1, data: 'é' })
+
+/** Few bytes, with both kinds of record. */
+const SMALL = [note(0), ...textDeltas(1, 4), note(4)]
 
 async function pageEvents(client: HistoryClient): Promise<SessionEvent[]> {
   const records: SessionHistoryRecord[] = []
