@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { zstdCompressSync } from 'node:zlib'
 import t from 'tap'
 import { pageHeaders, scriptedServer, written } from '../client/scripted-server.ts'
+import { reset } from '../support/fault-proxy.ts'
 import { call, run, SAMPLE, start, startService, values } from './command-line.ts'
 
 const SAMPLE_TEXT = readFileSync(SAMPLE, 'utf8')
@@ -69,16 +70,16 @@ t.test('an export that does not come whole is a failure, and no file has its nam
     response.writeHead(200, headers)
     if (url.searchParams.get('layout') === 'packed') return response.end(lines.slice(0, -1).join('\n'))
     await written(response, `${lines.slice(0, 5).join('\n')}\n`)
-    response.socket?.resetAndDestroy()
+    reset(response.socket)
   })
   const dir = t.testdir({ 'demo.jsonl': 'an older export\n' })
-  const [cut, reset, piped] = await Promise.all([
+  const [cut, lost, piped] = await Promise.all([
     call(['export', 'demo', '--url', url, '--layout', 'packed', '-o', `${dir}/demo.jsonl`]),
     call(['export', 'demo', '--url', url, '-o', `${dir}/other.jsonl`]),
     run(['export', 'demo', '--url', url, '--layout', 'packed']),
   ])
   t.match(cut, { code: 1, stdout: '', stderr: /^scrollback: answer\/incomplete: .* seq 113.*\n$/ })
-  t.match(reset, { code: 1, stdout: '', stderr: /^scrollback: network\/lost: .*\n$/ })
+  t.match(lost, { code: 1, stdout: '', stderr: /^scrollback: network\/lost: .*\n$/ })
   t.match(piped, { code: 1, stderr: /^scrollback: answer\/incomplete: / })
   t.strictSame(readdirSync(dir), ['demo.jsonl'])
   t.equal(readFileSync(`${dir}/demo.jsonl`, 'utf8'), 'an older export\n')
