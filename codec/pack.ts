@@ -10,15 +10,11 @@ import { jsonStringBytes } from './json-text.ts'
 import type { ChunkRowEvent, SessionHistoryRecord } from './record.ts'
 import { eventRecordLine, ROW_LEAST_MEMBERS, ROW_LINE_START, rowFragments, rowKind, rowTextOf } from './record.ts'
 
-/** The digits of a safe integer, its sign included. Gaps are small, so the small ones are asked first. */
+/** The digits of a safe integer, its sign included. */
 function digits(value: number): number {
-  if (value >= 0) {
-    if (value < 10) return 1
-    if (value < 100) return 2
-    if (value < 1000) return 3
-    if (value < 10_000) return 4
-  }
-  return `${value}`.length
+  let count = value < 0 ? 2 : 1
+  for (let limit = 10; Math.abs(value) >= limit; limit *= 10) count++
+  return count
 }
 
 /** UTF-8 bytes of `deltaText`, without building the text. */

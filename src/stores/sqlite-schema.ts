@@ -105,7 +105,8 @@ export function openWriter(path: string, busyTimeout: number): Connection {
     db.exec('PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL')
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF')
     // After a burst the WAL is cut back to this size at the next checkpoint.
-    db.exec('PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384')
+    // Each request has a savepoint, and SQLite keeps for it what pages held before: in memory, not in a file for each.
+    db.exec('PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY')
     transact(db, () => prepareSchema(db, path))
     return { db, generation: generationOf(db) }
   } catch (error) {

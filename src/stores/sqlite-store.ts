@@ -24,6 +24,7 @@ import { isBusy, storeProblem } from './sqlite-errors.ts'
 import { SqliteReader } from './sqlite-reader.ts'
 import type { Connection } from './sqlite-schema.ts'
 import { openReader } from './sqlite-schema.ts'
+import { byteLength, gather, parts, SMALL_BYTES } from './transfer.ts'
 import { WriterClient } from './writer-client.ts'
 
 export interface SqliteStoreOptions {
@@ -81,6 +82,7 @@ class SqliteStore implements HistoryStore {
 
   async append(id: string, body: AppendBody, options: AppendOptions): Promise<AppendResult> {
     const { format } = body
+    if (byteLength(body.bytes) <= SMALL_BYTES) return this.#writer.appendSmall(id, body, options)
     const bytes: Uint8Array<ArrayBuffer>[] = []
     for (const part of parts(body.bytes)) {
       // Copying a large request whole would hold this thread for tens of milliseconds.
@@ -182,36 +184,4 @@ class SqliteStore implements HistoryStore {
       await delay(BUSY_WAIT_MS)
     }
   }
-}
-
-const PART_BYTES = 4 * 1024 * 1024
-
-/** The pieces in their order, in parts of a few MiB. */
-function* parts(pieces: readonly Uint8Array[]): Generator<Uint8Array[]> {
-  let part: Uint8Array[] = []
-  let bytes = 0
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length; ) {
-      const cut = piece.subarray(at, at + PART_BYTES - bytes)
-      part.push(cut)
-      at += cut.length
-      bytes += cut.length
-      if (bytes < PART_BYTES) continue
-      yield part
-      part = []
-      bytes = 0
-    }
-  }
-  if (bytes > 0) yield part
-}
-
-/** One array of its own, so that it can be handed to the writer thread instead of copied again. */
-function gather(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
 }

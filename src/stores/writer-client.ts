@@ -2,8 +2,15 @@
 
 import { Worker } from 'node:worker_threads'
 import { Problem } from '../../codec/index.ts'
-import type { LogHint } from '../history/index.ts'
+import type { AppendBody, AppendOptions, AppendResult, LogHint } from '../history/index.ts'
+import { gatherAll } from './transfer.ts'
 import type { WriterCall, WriterFailure, WriterOptions, WriterReport, WriterRequest } from './writer-protocol.ts'
+
+/** A body that waits in the outbox in the pieces it came in, and the arrays of its request to put it into. */
+interface SmallBody {
+  readonly pieces: readonly Uint8Array[]
+  readonly bytes: Uint8Array[]
+}
 
 interface Waiting {
   resolve(value: unknown): void
@@ -15,6 +22,7 @@ export class WriterClient {
   readonly #waiting = new Map<number, Waiting>()
   readonly #listeners = new Set<(hint: LogHint) => void>()
   #outbox: WriterRequest[] = []
+  #smallBodies: SmallBody[] = []
   #transfers: ArrayBuffer[] = []
   #number = 0
   #gone: Problem | undefined
@@ -55,6 +63,13 @@ export class WriterClient {
     })
   }
 
+  /** Append a small body. Its pieces must stay as they are until the answer. */
+  appendSmall(id: string, { format, bytes: pieces }: AppendBody, options: AppendOptions): Promise<AppendResult> {
+    const bytes: Uint8Array[] = []
+    this.#smallBodies.push({ pieces, bytes })
+    return this.call({ op: 'append', id, body: { format, bytes }, options })
+  }
+
   /** Resolved when the thread has ended without being told to. */
   get failed(): Promise<Problem> {
     return this.#failed.promise
@@ -82,9 +97,16 @@ export class WriterClient {
   #send(): void {
     const requests = this.#outbox
     const transfers = this.#transfers
+    const bodies = this.#smallBodies
     this.#outbox = []
     this.#transfers = []
-    if (!this.#gone) this.#worker.postMessage(requests, transfers)
+    this.#smallBodies = []
+    if (this.#gone) return
+    const gathered = gatherAll(bodies.map(({ pieces }) => pieces))
+    for (const [place, { bytes }] of bodies.entries()) bytes.push(gathered[place] as Uint8Array)
+    const [shared] = gathered
+    if (shared) transfers.push(shared.buffer)
+    this.#worker.postMessage(requests, transfers)
   }
 
   #receive({ answers, hints }: WriterReport): void {
