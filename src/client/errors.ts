@@ -16,6 +16,8 @@ import { isProblemDocument, type Problem } from '../../codec/index.ts'
  * - `stream/ended`: the service ended a followed stream, and asks to connect again
  * - `journal/moved`: the window is another one than the older page was read for
  * - `journal/closed`: the journal was closed
+ * - `conversation/packed-start`: a definition takes a row for a start
+ * - `conversation/gap`: a change does not join the window that the changes before it made
  * - `client/closed`: the client was closed
  */
 export type ClientCode =
@@ -31,6 +33,8 @@ export type ClientCode =
   | 'stream/ended'
   | 'journal/moved'
   | 'journal/closed'
+  | 'conversation/packed-start'
+  | 'conversation/gap'
   | 'client/closed'
 
 /** The one base. `code` is stable and meant for programs, the message for people. */
@@ -122,6 +126,11 @@ export class StreamEndedError extends ClientError {
 /** What was asked of a journal does not go with its state any more. */
 export class JournalError extends ClientError {
   declare readonly code: 'journal/moved' | 'journal/closed'
+}
+
+/** A definition or a change does not do what it has to, so the views cannot be told any more. */
+export class ConversationError extends ClientError {
+  declare readonly code: 'conversation/packed-start' | 'conversation/gap'
 }
 
 /** The error of an answer whose status is not a success. `body` is its text, or the beginning of it. */

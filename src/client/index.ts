@@ -26,12 +26,48 @@ export type { JournalOptions } from './journal.ts'
 export { Journal } from './journal.ts'
 export type { JournalChange, JournalStatus, ReplaceReason } from './journal-window.ts'
 
+// Conversation
+
+export type {
+  AnswerStatus,
+  AnyDefinition,
+  Block,
+  ChatAssistantView,
+  Context,
+  ConversationOptions,
+  Definition,
+  EntryEvent,
+  ItemOf,
+  ItemView,
+  Match,
+  Moment,
+  Retry,
+  StartMatch,
+  ToolCallView,
+  TrajectoryAssistantView,
+  TurnTailView,
+  UpdateMatch,
+  UserMessageView,
+  ViewDefinitions,
+} from './conversation/index.ts'
+export {
+  CONVERSATION,
+  Conversation,
+  ConversationAssembler,
+  chatAssistant,
+  toolCall,
+  trajectoryAssistant,
+  turnTail,
+  userMessage,
+} from './conversation/index.ts'
+
 // Errors
 
 export type { ClientCode } from './errors.ts'
 export {
   AnswerError,
   ClientError,
+  ConversationError,
   InputError,
   JournalError,
   NetworkError,

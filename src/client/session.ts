@@ -7,6 +7,8 @@ import { readLogHeaders, readSessionDescription, readSessionHead } from './answe
 import type { AppendItem, AppendLines } from './append-lines.ts'
 import type { AppendOptions } from './appender.ts'
 import { Appender } from './appender.ts'
+import type { ConversationOptions, ViewDefinitions } from './conversation/index.ts'
+import { CONVERSATION, Conversation } from './conversation/index.ts'
 import { ExportedLog } from './exported-log.ts'
 import type { FollowOptions } from './followed-log.ts'
 import { FollowedLog } from './followed-log.ts'
@@ -91,6 +93,18 @@ export class HistoryReader {
   /** A window over the end of the log that stays up to date. See Journal. */
   journal(options: JournalOptions = {}): Journal {
     return new Journal(this.wiring, this.path, options)
+  }
+
+  /**
+   * The end of the log as a user interface shows it, kept up to date: the views `chat` and `trajectory`, or those of
+   * `definitions`. See Conversation. Throws TypeError for wrong options.
+   */
+  conversation(options?: ConversationOptions<typeof CONVERSATION>): Conversation<typeof CONVERSATION>
+  conversation<Definitions extends ViewDefinitions>(
+    options: ConversationOptions<Definitions> & { definitions: Definitions },
+  ): Conversation<Definitions>
+  conversation({ definitions = CONVERSATION, ...options }: ConversationOptions<ViewDefinitions> = {}) {
+    return new Conversation(this.journal(options), definitions)
   }
 }
 

@@ -1,0 +1,172 @@
+// Views of a conversation, kept up to date by the changes of a window. Nothing is expanded: a row is one entry, and each
+// definition is told it once.
+
+import type { SessionHistoryRecord } from '../../../codec/index.ts'
+import { recordRange } from '../../../codec/index.ts'
+import { ConversationError } from '../errors.ts'
+import type { JournalChange } from '../journal-window.ts'
+import type { AnyDefinition, ItemOf, ItemView } from './definition.ts'
+import { Fold } from './fold.ts'
+import { OmittedRanges } from './omitted-ranges.ts'
+
+/** Each view's name with the definitions whose items it shows. One definition may serve several views. */
+export type ViewDefinitions = Readonly<Record<string, readonly AnyDefinition[]>>
+
+interface View {
+  readonly folds: readonly Fold[]
+  /** undefined once something may look different */
+  items: readonly ItemView[] | undefined
+}
+
+/**
+ * Takes the changes of one journal, in order. A change costs what it brings, whatever the window holds; a view is made
+ * when it is asked for, from what changed since.
+ */
+export class ConversationAssembler<Definitions extends ViewDefinitions> {
+  readonly #definitions: Definitions
+  #omitted = new OmittedRanges()
+  #folds: readonly Fold[] = []
+  #views = new Map<string, View>()
+  #from: number | undefined
+  #to = 0
+  #inputs = 0
+
+  /** @param definitions of each view, such as `{ chat: [userMessage, chatAssistant] }` */
+  constructor(definitions: Definitions) {
+    this.#definitions = definitions
+    this.#clear()
+  }
+
+  /** How many entries were taken: each record once, whatever it stands for. */
+  get inputs(): number {
+    return this.#inputs
+  }
+
+  /**
+   * Goes one step on. After an error the views are not to be used any more.
+   * @throws ConversationError `conversation/gap` for a change of another window, `conversation/packed-start`
+   */
+  apply(change: JournalChange): void {
+    switch (change.type) {
+      case 'replace':
+        this.#clear()
+        this.#from = change.from
+        this.#to = change.from
+        this.#append(change.entries)
+        break
+      case 'append':
+        this.#append(change.entries)
+        break
+      case 'prepend':
+        this.#prepend(change.entries, change.from)
+        break
+      case 'compact':
+        this.#compact(change.from, change.to, change.entries)
+        break
+      case 'status':
+        break
+    }
+  }
+
+  /**
+   * The items of a view in the order of their `seq`. As long as nothing changes it is the same array, and an item that
+   * did not change is the same object.
+   */
+  view<Name extends keyof Definitions & string>(name: Name): readonly ItemOf<Definitions[Name]>[] {
+    const view = this.#views.get(name)
+    if (!view) throw new TypeError(`there is no view ${JSON.stringify(name)}; there are ${[...this.#views.keys()]}`)
+    view.items ??= itemsOf(view.folds)
+    return view.items as readonly ItemOf<Definitions[Name]>[]
+  }
+
+  #clear(): void {
+    this.#omitted = new OmittedRanges()
+    this.#useFolds(foldsOf(this.#definitions, this.#omitted))
+  }
+
+  #useFolds(folds: readonly Fold[]): void {
+    this.#folds = folds
+    const named = Object.entries(this.#definitions).map(([name, definitions]): [string, View] => {
+      const own = definitions.map((definition) => folds.find((fold) => fold.definition === definition) as Fold)
+      return [name, { folds: own, items: undefined }]
+    })
+    this.#views = new Map(named)
+  }
+
+  #append(entries: readonly SessionHistoryRecord[]): void {
+    const [first] = entries
+    if (!first) return
+    if (this.#from === undefined) {
+      this.#from = first.event.seq
+      this.#to = this.#from
+    }
+    this.#to = feed(this.#folds, this.#omitted, entries, this.#to, (fold) => this.#changed(fold))
+    this.#inputs += entries.length
+  }
+
+  #prepend(entries: readonly SessionHistoryRecord[], from: number): void {
+    const omitted = new OmittedRanges()
+    const folds = foldsOf(this.#definitions, omitted)
+    const to = feed(folds, omitted, entries, from, () => {})
+    if (to !== this.#from) {
+      throw new ConversationError('conversation/gap', `entries up to seq ${to - 1} do not join at ${this.#from}`)
+    }
+    omitted.goOnWith(this.#omitted)
+    for (const [place, fold] of folds.entries()) fold.goOnWith(this.#folds[place] as Fold)
+    this.#omitted = omitted
+    this.#useFolds(folds)
+    this.#from = from
+    this.#inputs += entries.length
+  }
+
+  #compact(from: number, to: number, entries: readonly SessionHistoryRecord[]): void {
+    for (const entry of entries) {
+      const range = recordRange(entry)
+      if (range.from < from || range.to > to) {
+        throw new ConversationError(
+          'conversation/gap',
+          `the row at seq ${range.from} is not within ${from} to ${to - 1}`,
+        )
+      }
+      for (const fold of this.#folds) fold.compact(range.from, range.to, entry)
+    }
+  }
+
+  #changed(fold: Fold): void {
+    for (const view of this.#views.values()) {
+      if (view.items && view.folds.includes(fold)) view.items = undefined
+    }
+  }
+}
+
+/** One for each definition, also when several views show it. */
+function foldsOf(definitions: ViewDefinitions, omitted: OmittedRanges): Fold[] {
+  return [...new Set(Object.values(definitions).flat())].map((definition) => new Fold(definition, omitted))
+}
+
+/** @returns the seq after the last entry */
+function feed(
+  folds: readonly Fold[],
+  omitted: OmittedRanges,
+  entries: readonly SessionHistoryRecord[],
+  from: number,
+  changed: (fold: Fold) => void,
+): number {
+  let next = from
+  for (const entry of entries) {
+    const { seq } = entry.event
+    if (seq !== next) throw new ConversationError('conversation/gap', `the next seq is ${next}, got ${seq}`)
+    next = entry.type === 'event' ? seq + 1 : recordRange(entry).to
+    if (entry.type === 'omitted') omitted.add(seq)
+    for (const fold of folds) if (fold.take(entry)) changed(fold)
+  }
+  return next
+}
+
+/** In the order of their places; of two at one place the one whose definition is named first. */
+function itemsOf(folds: readonly Fold[]): readonly ItemView[] {
+  return folds
+    .flatMap((fold) => fold.instances.map((instance) => instance.view()))
+    .filter((item) => item !== undefined)
+    .sort((one, other) => one.seq - other.seq)
+}

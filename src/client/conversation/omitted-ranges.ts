@@ -1,0 +1,28 @@
+// Where a window has left events out.
+
+export class OmittedRanges {
+  /** first seqs, rising */
+  #starts: number[] = []
+
+  add(seq: number): void {
+    this.#starts.push(seq)
+  }
+
+  /** These are of an older part: go on with those of the newer one. */
+  goOnWith(newer: OmittedRanges): void {
+    this.#starts = [...this.#starts, ...newer.#starts]
+  }
+
+  /** Whether one begins between two seqs of the window. */
+  isBetween(after: number, before: number): boolean {
+    const starts = this.#starts
+    let low = 0
+    let high = starts.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((starts[middle] as number) < before) low = middle + 1
+      else high = middle
+    }
+    return low > 0 && (starts[low - 1] as number) > after
+  }
+}
