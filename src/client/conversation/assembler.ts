@@ -31,8 +31,12 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
   #to = 0
   #inputs = 0
 
-  /** @param definitions of each view, such as `{ chat: [userMessage, chatAssistant] }` */
+  /**
+   * @param definitions of each view, such as `{ chat: [userMessage, chatAssistant] }`
+   * @throws TypeError for what is no definition
+   */
   constructor(definitions: Definitions) {
+    checkDefinitions(definitions)
     this.#definitions = definitions
     this.#clear()
   }
@@ -135,6 +139,20 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
   #changed(fold: Fold): void {
     for (const view of this.#views.values()) {
       if (view.items && view.folds.includes(fold)) view.items = undefined
+    }
+  }
+}
+
+const FUNCTIONS = ['initial', 'match', 'start', 'update', 'view'] as const
+
+function checkDefinitions(views: ViewDefinitions): void {
+  for (const [name, definitions] of Object.entries(views)) {
+    if (!Array.isArray(definitions))
+      throw new TypeError(`the view ${JSON.stringify(name)} must be a list of definitions`)
+    for (const definition of definitions as readonly AnyDefinition[]) {
+      const missing = FUNCTIONS.filter((part) => typeof definition?.[part] !== 'function')
+      if (missing.length > 0)
+        throw new TypeError(`a definition of ${JSON.stringify(name)} has no ${missing.join(', ')}`)
     }
   }
 }

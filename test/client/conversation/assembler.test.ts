@@ -3,7 +3,13 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { SessionEvent, SessionHistoryRecord } from '../../../codec/index.ts'
 import { packEvents } from '../../../codec/index.ts'
-import type { ChatAssistantView, Definition, ItemView, JournalChange } from '../../../src/client/index.ts'
+import type {
+  AnyDefinition,
+  ChatAssistantView,
+  Definition,
+  ItemView,
+  JournalChange,
+} from '../../../src/client/index.ts'
 import { CONVERSATION, ConversationAssembler, ConversationError } from '../../../src/client/index.ts'
 import { inTime } from '../../support/arbitraries.ts'
 import {
@@ -119,6 +125,52 @@ t.test('what did not change is the same object, what changed is not', async (t) 
     entries: single([{ ...question('third'), seq: LOG.length + 1, time: 0 } as SessionEvent]),
   })
   t.equal(assembler.view('trajectory'), trajectory, 'a question is nothing to the trajectory')
+})
+
+t.test('an append costs what it changes, whatever the window holds', async (t) => {
+  const costs = [10, 400].map((turns) => {
+    const calls = { match: 0, update: 0, view: 0 }
+    const counted = CONVERSATION.chat.map((definition): AnyDefinition => {
+      return {
+        name: definition.name,
+        initial: definition.initial,
+        start: definition.start as AnyDefinition['start'],
+        match(event) {
+          calls.match++
+          return definition.match(event)
+        },
+        update(context, match) {
+          calls.update++
+          return (definition as AnyDefinition).update(context, match)
+        },
+        view(context) {
+          calls.view++
+          return (definition as AnyDefinition).view(context)
+        },
+      }
+    })
+    const window = Array.from({ length: turns }, (_, at) => {
+      const place = { turn: at + 1 }
+      return [turnStart(at + 1), stepStart(at + 1), textToken('x', place), message([], place), turnEnd(at + 1)]
+    })
+    const log = logOf([
+      ...window.flat(),
+      turnStart(9999),
+      stepStart(9999),
+      ...Array(20).fill(textToken('x', { turn: 9999 })),
+    ])
+    const assembler = new ConversationAssembler({ chat: counted })
+    assembler.apply(opened(single(log.slice(0, -20))))
+    assembler.view('chat')
+    for (const name of ['match', 'update', 'view'] as const) calls[name] = 0
+    for (const event of log.slice(-20)) {
+      assembler.apply({ type: 'append', entries: single([event]) })
+      assembler.view('chat')
+    }
+    return calls
+  })
+  t.strictSame(costs[0], { match: 80, update: 40, view: 40 }, 'each token is told to its step and its turn')
+  t.strictSame(costs[1], costs[0])
 })
 
 t.test('a compacted run changes no view, before its start is there and after', async (t) => {
@@ -246,6 +298,13 @@ t.test('a row is no start, whatever a definition says', async (t) => {
     code: 'conversation/packed-start',
     message: /eager.*12/,
   })
+})
+
+t.test('what is no definition is refused', async (t) => {
+  const make = (definitions: unknown) => () => new ConversationAssembler(definitions as typeof CONVERSATION)
+  t.throws(make({ chat: 'assistant' }), { name: 'TypeError', message: /"chat" must be a list/ })
+  t.throws(make({ chat: [undefined] }), { name: 'TypeError', message: /has no initial, match, start, update, view/ })
+  t.throws(make({ chat: [{ ...CONVERSATION.chat[0], update: 1 }] }), { name: 'TypeError', message: /has no update$/ })
 })
 
 t.test('a definition that serves two views is folded once', async (t) => {
