@@ -21,7 +21,8 @@ const EXPECTED: Record<string, RegExp> = {
   page: /^ +\d+ chunks\n +\d+ event\n$/,
   backwards: /^(\[\d+,"[a-z/-]+"\]\n)+$/,
   tokens: /[A-Za-z]{3,}.* [a-z]+/s,
-  sdk: /^\{ head: 0, appended: 1, duplicates: 0, epoch: '\S+' \}\n((event|chunks) \d+\n)+replace \d+\n(append \d+\n)*$/,
+  sdk: /^\{ head: 0, appended: 1, duplicates: 0, epoch: '\S+' \}\n((event|chunks) \d+\n)+$/,
+  chat: /^user: [^\n]+\nsettled reasoning\+[^\n]+\n([^\n]+\n)*first token after \d+ ms\n$/,
   export: /^\[\d+,"user"\]\n(\[\d+,"(user|assistant)"\]\n)+"demo"\n$/,
 }
 
