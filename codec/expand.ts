@@ -2,7 +2,6 @@
 
 import type { Delta, SessionEvent } from './event.ts'
 import { deltaEvent, deltaText } from './event.ts'
-import { jsonStringBytes, utf8Bytes } from './json-text.ts'
 import { members } from './pack.ts'
 import { Problem } from './problem.ts'
 import type { ChunkRowEvent, SessionHistoryRecord } from './record.ts'
@@ -52,21 +51,6 @@ export function* expandRowLines(row: ChunkRowEvent, from = row.seq, to = Number.
     if (k > first) time += dt[k - 1]!
     yield `${start}${row.seq + k}${MEMBER_TIME}${time}${before}${JSON.stringify(fragments[k])}${after}}`
   }
-}
-
-/** UTF-8 bytes of the texts of all events of a valid row together. Nothing is expanded. */
-export function expandedBytes(row: ChunkRowEvent): number {
-  const fragments = rowFragments(row)
-  const { before, after } = memberFrame(row)
-  const frame = MEMBER_START.length + MEMBER_TIME.length + utf8Bytes(before) + after.length
-  const { dt } = row.data
-  let bytes = frame * fragments.length
-  let time = row.time
-  for (let k = 0; k < fragments.length; k++) {
-    if (k > 0) time += dt[k - 1]!
-    bytes += `${row.seq + k}`.length + `${time}`.length + jsonStringBytes(fragments[k]!)
-  }
-  return bytes
 }
 
 const MEMBER_START = '{"type":"assistant/chunk","seq":'

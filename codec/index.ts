@@ -63,7 +63,7 @@ export {
 
 // Packing and expanding
 
-export { expandedBytes, expandRecord, expandRecords, expandRowLines } from './expand.ts'
+export { expandRecord, expandRecords, expandRowLines } from './expand.ts'
 export { deltaBytes, members, Packer, packEvents, Run } from './pack.ts'
 
 // The surface

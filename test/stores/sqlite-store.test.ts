@@ -5,39 +5,20 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t, { type Test } from 'tap'
-import type { HistoryStore } from '../../src/history/index.ts'
+import t from 'tap'
 import { History } from '../../src/history/index.ts'
 import { openSqliteStore } from '../../src/stores/index.ts'
 import { prepareLogStatements } from '../../src/stores/sqlite-log.ts'
 import { prepareReads } from '../../src/stores/sqlite-reader.ts'
 import { openWriter, SCHEMA_VERSION } from '../../src/stores/sqlite-schema.ts'
 import { bodyOfEvents, collect, messagesLog, pageRecords, userMessage } from '../support/logs.ts'
+import { opened } from './opened-store.ts'
 import { storeContract } from './store-contract.ts'
 
 t.test('the contract', async (t) => {
   const directory = t.testdir()
   await storeContract(t, (name) => openSqliteStore(join(directory, `${name}.db`)))
 })
-
-interface Opened {
-  path: string
-  store: HistoryStore
-  history: History
-  /** A connection of its own, as another program would have. */
-  db: DatabaseSync
-}
-
-async function opened(t: Test, options: { busyTimeout?: number } = {}): Promise<Opened> {
-  const path = join(t.testdir(), 'history.db')
-  const store = await openSqliteStore(path, options)
-  const db = new DatabaseSync(path, { timeout: 5_000 })
-  t.teardown(async () => {
-    db.close()
-    await store.close()
-  })
-  return { path, store, history: new History(store), db }
-}
 
 t.test('readers and listings find everything by index', async (t) => {
   // Cases A3 and A15: a page start, a range and a list cost the same wherever they are, and a list reads no record.

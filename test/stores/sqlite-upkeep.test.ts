@@ -6,8 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import t, { type Test } from 'tap'
-import type { HistoryStore } from '../../src/history/index.ts'
+import t from 'tap'
 import { History } from '../../src/history/index.ts'
 import { openSqliteStore } from '../../src/stores/index.ts'
 import {
@@ -22,25 +21,7 @@ import {
   textDeltas,
   userMessage,
 } from '../support/logs.ts'
-
-interface Opened {
-  path: string
-  store: HistoryStore
-  history: History
-  /** A connection of its own, as another program would have. */
-  db: DatabaseSync
-}
-
-async function opened(t: Test, options: { busyTimeout?: number } = {}): Promise<Opened> {
-  const path = join(t.testdir(), 'history.db')
-  const store = await openSqliteStore(path, options)
-  const db = new DatabaseSync(path, { timeout: 5_000 })
-  t.teardown(async () => {
-    db.close()
-    await store.close()
-  })
-  return { path, store, history: new History(store), db }
-}
+import { opened } from './opened-store.ts'
 
 function count(db: DatabaseSync, from: string): number {
   return Number(db.prepare(`SELECT count(*) AS n FROM ${from}`).get()?.n)

@@ -3,7 +3,7 @@
 
 import type { JsonValue } from '../../../codec/index.ts'
 import { Blocks } from './blocks.ts'
-import type { EntryEvent, Match } from './definition.ts'
+import type { Context, EntryEvent, Match, StartMatch, UpdateMatch } from './definition.ts'
 import { dataOf, field, integerField, stepId, textField, turnId } from './event-fields.ts'
 import { TokenClock } from './token-clock.ts'
 import type { Moment, TokenRun } from './token-run.ts'
@@ -47,7 +47,7 @@ export class Answer {
     this.started = momentOf(event)
   }
 
-  /** Takes what `matchAnswer` gave. Returns whether anything may look different. */
+  /** Takes what comes after the start. Returns whether anything may look different. */
   update(event: EntryEvent): boolean {
     if (isRow(event)) return this.#takeRun(event, rowRun(event))
     switch (event.type) {
@@ -148,8 +148,23 @@ export class Answer {
   }
 }
 
+/** How the definitions of a step keep it; they differ in what they show. */
+export const keepAnswer = {
+  initial: () => new Answer(),
+
+  match: matchAnswer,
+
+  start({ state }: Context<Answer>, { event }: StartMatch): void {
+    state.start(event)
+  },
+
+  update({ state }: Context<Answer>, { event }: UpdateMatch): boolean {
+    return state.update(event)
+  },
+}
+
 /** What an entry is to the answer of a step. The end of a turn closes all that are still running in it. */
-export function matchAnswer(event: EntryEvent): Match | null {
+function matchAnswer(event: EntryEvent): Match | null {
   switch (event.type) {
     case 'turn/end': {
       const group = turnId(event)

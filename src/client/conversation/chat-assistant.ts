@@ -1,8 +1,8 @@
 // One step of the assistant as a chat shows it: its blocks as they come, and how it ended.
 
 import type { JsonValue } from '../../../codec/index.ts'
-import type { AnswerStatus, Retry } from './answer.ts'
-import { Answer, matchAnswer } from './answer.ts'
+import type { Answer, AnswerStatus, Retry } from './answer.ts'
+import { keepAnswer } from './answer.ts'
 import type { Block } from './blocks.ts'
 import type { Definition } from './definition.ts'
 import type { Moment } from './token-run.ts'
@@ -43,17 +43,7 @@ export interface ChatAssistantView {
 export const chatAssistant: Definition<Answer, ChatAssistantView> = {
   name: 'chat-assistant',
 
-  initial: () => new Answer(),
-
-  match: matchAnswer,
-
-  start({ state }, { event }) {
-    state.start(event)
-  },
-
-  update({ state }, { event }) {
-    return state.update(event)
-  },
+  ...keepAnswer,
 
   view({ state, firstSeq, isComplete, hasOmitted }) {
     const { turn, step, status, isInterrupted, started, firstVisible, usage, finish, messageId, ended } = state

@@ -1,8 +1,8 @@
 // One step of the assistant as a trajectory shows it: the life of its request to the model.
 
 import type { JsonValue } from '../../../codec/index.ts'
-import type { Retry } from './answer.ts'
-import { Answer, matchAnswer } from './answer.ts'
+import type { Answer, Retry } from './answer.ts'
+import { keepAnswer } from './answer.ts'
 import type { Block } from './blocks.ts'
 import type { Definition } from './definition.ts'
 import type { Moment } from './token-run.ts'
@@ -41,17 +41,7 @@ export interface TrajectoryAssistantView {
 export const trajectoryAssistant: Definition<Answer, TrajectoryAssistantView> = {
   name: 'trajectory-assistant',
 
-  initial: () => new Answer(),
-
-  match: matchAnswer,
-
-  start({ state }, { event }) {
-    state.start(event)
-  },
-
-  update({ state }, { event }) {
-    return state.update(event)
-  },
+  ...keepAnswer,
 
   view({ state, firstSeq, isComplete, hasOmitted }) {
     const { turn, step, status, isInterrupted, retries, started, ended, usage, finish, turnReason, messageId } = state
