@@ -319,6 +319,7 @@ t.test('a line without end holds no more than the limit', (t) => {
 })
 
 t.test('one huge line in tiny slices copies each byte a bounded number of times', (t) => {
+  // Case D4.
   // Counts the bytes that are copied from one buffer into another, as time would be a matter of the machine.
   const set = Uint8Array.prototype.set
   let copied = 0

@@ -233,6 +233,19 @@ t.test('the opening part with its headers, and then each event as a line', async
   }
 })
 
+t.test('a long answer costs its tokens, not itself again with each of them', async (t) => {
+  // Case E17.
+  const service = await emptied()
+  await service.append('long', [userMessage(0)])
+  const live = await follow(service, '/v1/sessions/long/follow?afterSeq=0&chunks=expanded')
+  const tokens = textDeltas(1, 10_001)
+  for (let at = 0; at < tokens.length; at += 500) await service.append('long', tokens.slice(at, at + 500))
+  const expected = pageText([userMessage(0), ...tokens], 1, 10_001, 'expanded')
+  await until(() => live.text.length >= expected.length)
+  t.equal(live.text, expected)
+  live.leave()
+})
+
 t.test('an empty session, and one whose opening part is empty, answer at once (case B11)', async (t) => {
   const service = await emptied()
   await service.append('a', [])

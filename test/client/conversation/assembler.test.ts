@@ -65,6 +65,7 @@ for (const [name, log] of Object.entries({ disordered: disorderedLog, orderly: o
 }
 
 t.test('at every moment the views are those of the window as it is', async () => {
+  // Case B32: what was seen live is what a cold reading shows.
   fc.assert(
     fc.property(disorderedLog, choices, (events, numbers) => {
       const assembler = new ConversationAssembler(CONVERSATION)
@@ -327,6 +328,7 @@ t.test('a definition that serves two views is folded once', async (t) => {
 })
 
 t.test('keys like __proto__ stay data', async (t) => {
+  // Case E9.
   const data = JSON.parse(
     '{"turn":1,"step":1,"__proto__":{"polluted":true},"chunk":{"type":"usage","usage":{"__proto__":{"outputTokens":7}}}}',
   )
