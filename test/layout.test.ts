@@ -97,6 +97,28 @@ t.test('the table catches what it should', async (t) => {
   t.equal(fault({ part: 'src/client', file: 'src/client/conversation/a.ts', specifier: '../journal.ts' }), undefined)
 })
 
+t.test('the codec and the conversation run in a browser as they are', async (t) => {
+  const reached = new Set<string>()
+  const packages = new Set<string>()
+  const visit = (file: string): void => {
+    if (reached.has(file)) return
+    reached.add(file)
+    // What is imported for its types alone is not there when it runs.
+    const source = readFileSync(join(ROOT, file), 'utf8').replaceAll(/(?:import|export) type [^'"]*'[^']+'/g, '')
+    for (const [, one, two, three] of source.matchAll(IMPORT)) {
+      const specifier = (one ?? two ?? three) as string
+      if (specifier.startsWith('.')) visit(normalize(join(file, '..', specifier)))
+      else packages.add(specifier)
+    }
+  }
+  for (const door of ['codec/index.ts', 'src/client/conversation/index.ts']) visit(door)
+  t.ok(reached.size > 20, 'the files were found')
+  t.same(
+    [...packages].filter((name) => name !== 'typebox' && !name.startsWith('typebox/')),
+    [],
+  )
+})
+
 t.test('every source file belongs to a part of the table', async (t) => {
   const stray = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))

@@ -1,4 +1,4 @@
-// The published package, from the packed file: its three entries have types and run in a project of someone else, the
+// The published package, from the packed file: its entries have types and run in a project of someone else, the
 // SDK and the codec on Node 22 too.
 
 import { execFile } from 'node:child_process'
@@ -17,12 +17,16 @@ const run = (file: string, args: string[], options: { cwd?: string } = {}) =>
 const CLIENT = `
 import { HistoryClient } from 'scrollback'
 import { packEvents, expandRecord } from 'scrollback/codec'
+import { CONVERSATION, ConversationAssembler } from 'scrollback/conversation'
 
 const text = (seq, text) => ({ type: 'assistant/chunk', seq, time: 7,
   data: { turn: 1, step: 1, chunk: { type: 'text-delta', index: 0, text } } })
 const events = ['Hel', 'lo', '!'].map((each, seq) => text(seq, each))
 const records = packEvents(events)
 if (records.length !== 1 || JSON.stringify(records.flatMap(expandRecord)) !== JSON.stringify(events)) throw new Error('codec')
+const assembler = new ConversationAssembler(CONVERSATION)
+assembler.apply({ type: 'append', entries: records })
+if (assembler.view('chat')[0].blocks[0].text !== 'Hello!') throw new Error('conversation')
 const client = new HistoryClient({ baseUrl: 'http://127.0.0.1:9' })
 await client.sessions.get('a').then(() => { throw new Error('answered') }, (error) => console.log(error.code))
 `
@@ -31,6 +35,7 @@ const TYPED = `
 import { HistoryClient } from 'scrollback'
 import type { SessionHistoryRecord } from 'scrollback/codec'
 import { packEvents } from 'scrollback/codec'
+import type { Block } from 'scrollback/conversation'
 import { readConfig, startServer } from 'scrollback/server'
 
 export async function walk(client: HistoryClient): Promise<SessionHistoryRecord[]> {
@@ -40,6 +45,10 @@ export async function walk(client: HistoryClient): Promise<SessionHistoryRecord[
   return records
 }
 export const packed: SessionHistoryRecord[] = packEvents([])
+export function blocks(client: HistoryClient): readonly Block[] {
+  const [item] = client.session('a').conversation().view('chat')
+  return item?.kind === 'assistant' ? item.blocks : []
+}
 // @ts-expect-error a page is counted in numbers
 export const wrong = (client: HistoryClient) => client.session('a').page({ maxMessages: 'ten' })
 export const server = () => startServer(readConfig({ PORT: '0' }))
