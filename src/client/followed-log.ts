@@ -55,7 +55,10 @@ export class FollowedLog implements AsyncIterable<SessionHistoryRecord> {
   readonly #path: string
   readonly #options: FollowOptions
   #epoch: string | undefined
+  /** where the next connection goes on: records that arrived together are taken together */
   #next: number | undefined
+  /** the seq after the last record that was given by itself */
+  #given: number | undefined
   #begun = false
 
   /** Made by `session.follow()`. Throws TypeError for wrong options. */
@@ -74,13 +77,13 @@ export class FollowedLog implements AsyncIterable<SessionHistoryRecord> {
 
   /** the seq after the last record that was given; undefined while it is not known where to begin */
   get next(): number | undefined {
-    return this.#next
+    return this.#given ?? this.#next
   }
 
   /** Throws TypeError when it was begun before. */
   [Symbol.asyncIterator](): AsyncGenerator<SessionHistoryRecord> {
     const lines = this.lines()
-    return leavable(recordsOf(lines), () => void lines.return(undefined).catch(() => {}))
+    return leavable(this.#records(lines), () => void lines.return(undefined).catch(() => {}))
   }
 
   /** The same with their texts, as many at a time as arrived together. */
@@ -89,6 +92,15 @@ export class FollowedLog implements AsyncIterable<SessionHistoryRecord> {
     this.#begun = true
     const stop = new AbortController()
     return leavable(this.#read(stop), () => stop.abort(LEFT))
+  }
+
+  async *#records(batches: AsyncGenerator<RecordLine[]>): AsyncGenerator<SessionHistoryRecord> {
+    for await (const lines of batches) {
+      for (const { record } of lines) {
+        this.#given = recordRange(record).to
+        yield record
+      }
+    }
   }
 
   async *#read(stop: AbortController): AsyncGenerator<RecordLine[]> {
@@ -181,7 +193,3 @@ export class FollowedLog implements AsyncIterable<SessionHistoryRecord> {
 
 /** The reason of a reader who left. */
 const LEFT = new Error('the reader left')
-
-async function* recordsOf(batches: AsyncGenerator<RecordLine[]>): AsyncGenerator<SessionHistoryRecord> {
-  for await (const lines of batches) for (const { record } of lines) yield record
-}

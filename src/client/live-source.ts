@@ -164,6 +164,17 @@ interface Connection {
 }
 
 async function connect(place: FollowPlace, options: LiveOptions): Promise<Connection> {
+  const connection = await open(place, options)
+  const { afterSeq = -1, maxMessages } = place
+  const { from, to } = connection.page
+  if (maxMessages === undefined || from > afterSeq || to <= afterSeq) return connection
+  // The newest page, a group of which reaches back behind the place: a row of it may be in part old. All that comes after
+  // the place is less than this page.
+  connection.discard()
+  return open({ ...place, maxMessages: undefined }, options)
+}
+
+async function open(place: FollowPlace, options: LiveOptions): Promise<Connection> {
   const { transport, path, lineBytes, reconnect, signal } = options
   const { afterSeq, epoch, maxMessages, chunks } = place
   const answer = await transport.request({

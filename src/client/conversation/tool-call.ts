@@ -29,7 +29,7 @@ export interface ToolCallView {
   readonly meta?: JsonValue
 }
 
-class ToolCall {
+export class ToolCall {
   turn: number | undefined
   step: number | undefined
   callId = ''

@@ -38,7 +38,7 @@ interface StepRate {
   outputTokens: number | undefined
 }
 
-class TurnTail {
+export class TurnTail {
   turn = 0
   lastSeq = 0
   startedAt: number | undefined

@@ -14,7 +14,7 @@ export interface UserMessageView {
   readonly message: JsonValue
 }
 
-interface UserMessage {
+export interface UserMessage {
   time: number
   message: JsonValue
 }
