@@ -5,18 +5,14 @@ import type { SessionHistoryRecord } from '../../../codec/index.ts'
 import { recordRange } from '../../../codec/index.ts'
 import { ConversationError } from '../errors.ts'
 import type { JournalChange } from '../journal-window.ts'
-import type { AnyDefinition, ItemOf, ItemView } from './definition.ts'
+import type { AnyDefinition, ItemOf } from './definition.ts'
 import { Fold } from './fold.ts'
+import type { Instance } from './instance.ts'
 import { OmittedRanges } from './omitted-ranges.ts'
+import { ViewItems } from './view-items.ts'
 
 /** Each view's name with the definitions whose items it shows. One definition may serve several views. */
 export type ViewDefinitions = Readonly<Record<string, readonly AnyDefinition[]>>
-
-interface View {
-  readonly folds: readonly Fold[]
-  /** undefined once something may look different */
-  items: readonly ItemView[] | undefined
-}
 
 /**
  * Takes the changes of one journal, in order. A change costs what it brings, whatever the window holds; a view is made
@@ -26,7 +22,8 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
   readonly #definitions: Definitions
   #omitted = new OmittedRanges()
   #folds: readonly Fold[] = []
-  #views = new Map<string, View>()
+  #views = new Map<string, ViewItems>()
+  #viewsOf = new Map<AnyDefinition, readonly ViewItems[]>()
   #from: number | undefined
   #to = 0
   #inputs = 0
@@ -79,22 +76,37 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
   view<Name extends keyof Definitions & string>(name: Name): readonly ItemOf<Definitions[Name]>[] {
     const view = this.#views.get(name)
     if (!view) throw new TypeError(`there is no view ${JSON.stringify(name)}; there are ${[...this.#views.keys()]}`)
-    view.items ??= itemsOf(view.folds)
-    return view.items as readonly ItemOf<Definitions[Name]>[]
+    return view.items() as readonly ItemOf<Definitions[Name]>[]
   }
 
   #clear(): void {
     this.#omitted = new OmittedRanges()
-    this.#useFolds(foldsOf(this.#definitions, this.#omitted))
+    this.#folds = this.#newFolds(this.#omitted)
+    this.#views = this.#newViews()
   }
 
-  #useFolds(folds: readonly Fold[]): void {
-    this.#folds = folds
-    const named = Object.entries(this.#definitions).map(([name, definitions]): [string, View] => {
-      const own = definitions.map((definition) => folds.find((fold) => fold.definition === definition) as Fold)
-      return [name, { folds: own, items: undefined }]
-    })
-    this.#views = new Map(named)
+  /** One for each definition, also when several views show it. */
+  #newFolds(omitted: OmittedRanges): Fold[] {
+    const changed = (instance: Instance) => {
+      for (const view of this.#viewsOf.get(instance.definition) ?? []) view.changed(instance)
+    }
+    const definitions = new Set(Object.values(this.#definitions).flat())
+    return [...definitions].map((definition) => new Fold(definition, omitted, changed))
+  }
+
+  #newViews(): Map<string, ViewItems> {
+    this.#viewsOf = new Map()
+    return new Map(
+      Object.entries(this.#definitions).map(([name, definitions]) => {
+        const view = new ViewItems(definitions)
+        const folds = this.#folds.filter(({ definition }) => definitions.includes(definition))
+        view.fill(folds.flatMap(({ instances }) => instances))
+        for (const definition of definitions) {
+          this.#viewsOf.set(definition, [...(this.#viewsOf.get(definition) ?? []), view])
+        }
+        return [name, view]
+      }),
+    )
   }
 
   #append(entries: readonly SessionHistoryRecord[]): void {
@@ -104,21 +116,22 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
       this.#from = first.event.seq
       this.#to = this.#from
     }
-    this.#to = feed(this.#folds, this.#omitted, entries, this.#to, (fold) => this.#changed(fold))
+    this.#to = feed(this.#folds, this.#omitted, entries, this.#to)
     this.#inputs += entries.length
   }
 
   #prepend(entries: readonly SessionHistoryRecord[], from: number): void {
     const omitted = new OmittedRanges()
-    const folds = foldsOf(this.#definitions, omitted)
-    const to = feed(folds, omitted, entries, from, () => {})
+    const folds = this.#newFolds(omitted)
+    const to = feed(folds, omitted, entries, from)
     if (to !== this.#from) {
       throw new ConversationError('conversation/gap', `entries up to seq ${to - 1} do not join at ${this.#from}`)
     }
     omitted.goOnWith(this.#omitted)
     for (const [place, fold] of folds.entries()) fold.goOnWith(this.#folds[place] as Fold)
     this.#omitted = omitted
-    this.#useFolds(folds)
+    this.#folds = folds
+    this.#views = this.#newViews()
     this.#from = from
     this.#inputs += entries.length
   }
@@ -133,12 +146,6 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
         )
       }
       for (const fold of this.#folds) fold.compact(range.from, range.to, entry)
-    }
-  }
-
-  #changed(fold: Fold): void {
-    for (const view of this.#views.values()) {
-      if (view.items && view.folds.includes(fold)) view.items = undefined
     }
   }
 }
@@ -157,18 +164,12 @@ function checkDefinitions(views: ViewDefinitions): void {
   }
 }
 
-/** One for each definition, also when several views show it. */
-function foldsOf(definitions: ViewDefinitions, omitted: OmittedRanges): Fold[] {
-  return [...new Set(Object.values(definitions).flat())].map((definition) => new Fold(definition, omitted))
-}
-
 /** @returns the seq after the last entry */
 function feed(
   folds: readonly Fold[],
   omitted: OmittedRanges,
   entries: readonly SessionHistoryRecord[],
   from: number,
-  changed: (fold: Fold) => void,
 ): number {
   let next = from
   for (const entry of entries) {
@@ -176,15 +177,7 @@ function feed(
     if (seq !== next) throw new ConversationError('conversation/gap', `the next seq is ${next}, got ${seq}`)
     next = entry.type === 'event' ? seq + 1 : recordRange(entry).to
     if (entry.type === 'omitted') omitted.add(seq)
-    for (const fold of folds) if (fold.take(entry)) changed(fold)
+    for (const fold of folds) fold.take(entry)
   }
   return next
-}
-
-/** In the order of their places; of two at one place the one whose definition is named first. */
-function itemsOf(folds: readonly Fold[]): readonly ItemView[] {
-  return folds
-    .flatMap((fold) => fold.instances.map((instance) => instance.view()))
-    .filter((item) => item !== undefined)
-    .sort((one, other) => one.seq - other.seq)
 }

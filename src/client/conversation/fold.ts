@@ -13,6 +13,7 @@ import type { OmittedRanges } from './omitted-ranges.ts'
 export class Fold {
   readonly definition: AnyDefinition
   readonly #omitted: OmittedRanges
+  readonly #changed: (instance: Instance) => void
   #instances: Instance[] = []
   /** the last one of each id: what comes next for the id is told to it */
   #current = new Map<string, Instance>()
@@ -23,40 +24,38 @@ export class Fold {
   /** those whose start is not in the window */
   #incomplete = new Set<Instance>()
 
-  constructor(definition: AnyDefinition, omitted: OmittedRanges) {
+  /** @param changed is told each instance that may look different now */
+  constructor(definition: AnyDefinition, omitted: OmittedRanges, changed: (instance: Instance) => void) {
     this.definition = definition
     this.#omitted = omitted
+    this.#changed = changed
   }
 
   get instances(): readonly Instance[] {
     return this.#instances
   }
 
-  /**
-   * The next entry of the window.
-   * @returns whether anything may look different
-   * @throws ConversationError `conversation/packed-start`
-   */
-  take(entry: SessionHistoryRecord): boolean {
-    if (entry.type === 'omitted') return false
+  /** The next entry of the window. @throws ConversationError `conversation/packed-start` */
+  take(entry: SessionHistoryRecord): void {
+    if (entry.type === 'omitted') return
     const { event } = entry
     const match = this.definition.match(event)
-    if (!match) return false
+    if (!match) return
     const { id, role, group } = match
-    if (id === undefined) return this.#tellGroup(group as string, event)
+    if (id === undefined) {
+      this.#tellGroup(group as string, event)
+      return
+    }
     if (role === 'update') {
-      const current = this.#current.get(id)
-      if (current) return this.#tell(current, { id, event })
-      const begun = this.#begin({ id, group }, event.seq, false)
-      begun.tell({ id, event })
-      return true
+      const instance = this.#current.get(id) ?? this.#begin({ id, group }, event.seq, false)
+      this.#tell(instance, { id, event })
+      return
     }
     if (entry.type === 'chunks') {
       const { name } = this.definition
       throw new ConversationError('conversation/packed-start', `${name} takes the row at seq ${event.seq} for a start`)
     }
     this.definition.start(this.#begin({ id, group }, event.seq, true), { id, event: entry.event })
-    return true
   }
 
   /** A row has come in place of the single events of its range. They make the same state, so nothing looks different. */
@@ -95,22 +94,18 @@ export class Fold {
     }
   }
 
-  #tellGroup(group: string, event: EntryEvent): boolean {
+  #tellGroup(group: string, event: EntryEvent): void {
     const events = this.#groupEvents.get(group)
     if (events) events.push(event)
     else this.#groupEvents.set(group, [event])
-    let isChanged = false
-    for (const instance of this.#groups.get(group) ?? []) {
-      isChanged = this.#tell(instance, { id: undefined, event }) || isChanged
-    }
-    return isChanged
+    for (const instance of this.#groups.get(group) ?? []) this.#tell(instance, { id: undefined, event })
   }
 
-  #tell(instance: Instance, told: Told): boolean {
+  #tell(instance: Instance, told: Told): void {
     const isOmitted =
       told.id !== undefined && !instance.hasOmitted && this.#omitted.isBetween(instance.lastSeq, told.event.seq)
     if (isOmitted) instance.markOmitted()
-    return instance.tell(told) || isOmitted
+    if (instance.tell(told) || isOmitted) this.#changed(instance)
   }
 
   #begin(match: { id: string; group: string | undefined }, firstSeq: number, isComplete: boolean): Instance {
@@ -123,6 +118,7 @@ export class Fold {
     this.#instances.push(instance)
     if (!isComplete) this.#incomplete.add(instance)
     this.#replaceCurrent(id, instance)
+    this.#changed(instance)
     return instance
   }
 

@@ -10,6 +10,7 @@ export interface Told {
 }
 
 export class Instance implements Context<unknown> {
+  readonly definition: AnyDefinition
   readonly id: string
   readonly group: string | undefined
   readonly firstSeq: number
@@ -22,14 +23,13 @@ export class Instance implements Context<unknown> {
   readonly told: Told[] | undefined
   /** undefined once the state differs from what it shows */
   #shown: { readonly view: ItemView | undefined } | undefined
-  readonly #definition: AnyDefinition
 
   constructor(
     definition: AnyDefinition,
     match: { readonly id: string; readonly group?: string },
     { firstSeq, isComplete }: { firstSeq: number; isComplete: boolean },
   ) {
-    this.#definition = definition
+    this.definition = definition
     this.id = match.id
     this.group = match.group
     this.firstSeq = firstSeq
@@ -43,7 +43,7 @@ export class Instance implements Context<unknown> {
   tell({ id, event }: Told): boolean {
     this.told?.push({ id, event })
     if (id !== undefined) this.lastSeq = lastSeqOf(event)
-    const isChanged = this.#definition.update(this, { id, event })
+    const isChanged = this.definition.update(this, { id, event })
     if (isChanged) this.#shown = undefined
     return isChanged
   }
@@ -54,7 +54,7 @@ export class Instance implements Context<unknown> {
   }
 
   view(): ItemView | undefined {
-    this.#shown ??= { view: this.#definition.view(this) }
+    this.#shown ??= { view: this.definition.view(this) }
     return this.#shown.view
   }
 }
