@@ -9,8 +9,8 @@ import t from 'tap'
 import { appendLoad, BATCH_EVENTS, tokenBatch } from '../../bench/measuring/append-load.ts'
 import { timeGet } from '../../bench/measuring/http-get.ts'
 import { inTurns } from '../../bench/measuring/page-probe.ts'
-import { ratio, single, spread, table } from '../../bench/measuring/report.ts'
-import { percentile, summarise } from '../../bench/measuring/statistics.ts'
+import { columns, ratio, resultLine, single, spread, table } from '../../bench/measuring/report.ts'
+import { overlap, pairRatios, percentile, summarise } from '../../bench/measuring/statistics.ts'
 import { linesOf } from '../../bench/references/lines-file.ts'
 import { deltaText, parseEventText } from '../../codec/index.ts'
 
@@ -36,6 +36,46 @@ t.test(
 
 t.test('ratio: of pairs, because pairs share their slow moments', async (t) => {
   t.match(ratio('r', [10, 100, 12], [5, 50, 6]), { value: 2, least: 2, most: 2, count: 3, unit: 'x' })
+})
+
+t.test('pairRatios: as many as there are pairs', async (t) => {
+  t.same(pairRatios([10, 100, 12], [5, 50]), [2, 2])
+  t.same(pairRatios([], [1]), [])
+})
+
+t.test('overlap: a value in common, the edges included', async (t) => {
+  const at = (least: number, most: number) => ({ least, most })
+  for (const [a, b, expected] of [
+    [at(1, 2), at(3, 4), false],
+    [at(1, 3), at(3, 4), true],
+    [at(1, 9), at(3, 4), true],
+    [at(3, 4), at(1, 9), true],
+    [at(5, 6), at(3, 4), false],
+  ] as const) {
+    t.equal(overlap(a, b), expected)
+    t.equal(overlap(b, a), expected)
+  }
+})
+
+t.test('columns: each as wide as its widest cell', async (t) => {
+  t.same(
+    columns(
+      [
+        ['a', '1', 'x'],
+        ['bcd', '23', ''],
+      ],
+      [1],
+    ),
+    ['  a     1  x', '  bcd  23'],
+  )
+  t.same(columns([], []), [])
+})
+
+t.test('resultLine: one line of JSON with the machine, only where a section has one', async (t) => {
+  const section = { title: 'Title', figures: [], label: 'SOME_RESULT', result: { times: [1.23456, 7], name: 'x\ny' } }
+  const line = resultLine(section, { cores: 2 }, true) as string
+  t.equal(line, 'SOME_RESULT {"machine":{"cores":2},"quick":true,"times":[1.235,7],"name":"x\\ny"}')
+  t.equal(resultLine({ title: 'Title', figures: [] }, { cores: 2 }, true), undefined)
 })
 
 t.test('table: aligned, with spreads only of several measurements', async (t) => {

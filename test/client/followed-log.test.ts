@@ -82,6 +82,24 @@ t.test('without a cursor the newest page comes first; with both, only when more 
   }
 })
 
+t.test('a reader who leaves goes on behind the last record that it was given', async (t) => {
+  // `next` was behind all records that had arrived together, so whoever kept it as a place lost the rest of them.
+  const { service, client } = await modelled(t)
+  service.append(...messages(0, 30))
+  const seqs: number[] = []
+  for (let afterSeq = -1; seqs.length < 30; ) {
+    const log = client.session('s').follow({ afterSeq })
+    let left = 7
+    for await (const { event } of log) {
+      seqs.push(event.seq)
+      t.equal(log.next, event.seq + 1)
+      if (--left === 0 || seqs.length === 30) break
+    }
+    afterSeq = (log.next as number) - 1
+  }
+  t.strictSame(seqs, range(0, 30))
+})
+
 t.test('however much was missed, nothing is passed over', async (t) => {
   const { service, client } = await modelled(t)
   service.append(...messages(0, 10))

@@ -64,7 +64,7 @@ export class ViewItems {
       this.#show(instance)
       const view = this.#shown.get(instance)
       if (view === before) continue
-      items ??= [...this.#items]
+      items ??= this.#items.slice()
       const at = before && this.#placeOf(items, before, instance)
       if (view && at !== undefined && view.seq === before?.seq) {
         items[at] = view
