@@ -1,80 +1,66 @@
 // `npm run bench`: measures, prints a table, and writes the figures as JSON when asked. It judges nothing.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
-import { measureAppends } from './measures/appends.ts'
-import { measureDeepPages } from './measures/deep-pages.ts'
-import { measureLength } from './measures/length.ts'
-import { measureLive } from './measures/live.ts'
-import { measureOmit } from './measures/omit.ts'
-import { measurePages } from './measures/pages.ts'
+import type { Command } from './command.ts'
+import { readCommand, USAGE } from './command.ts'
+import { PAGE_FIXTURES } from './fixtures/index.ts'
+import { inventoryChart } from './inventory/chart.ts'
+import type { InventoryResult } from './inventory/result.ts'
+import { MEASURES } from './measures/index.ts'
+import { MAIN_FIXTURE } from './measures/inventory.ts'
+import { compareReports } from './measuring/compare.ts'
 import { machineFacts } from './measuring/machine.ts'
 import type { Report, Section } from './measuring/report.ts'
-import { table } from './measuring/report.ts'
+import { resultLine, table } from './measuring/report.ts'
+import { readReport, UsageError } from './measuring/report-file.ts'
 import type { Bench } from './measuring/service.ts'
 
-const MEASURES: Readonly<Record<string, (bench: Bench) => Promise<Section>>> = {
-  pages: measurePages,
-  length: measureLength,
-  deep: measureDeepPages,
-  omit: measureOmit,
-  appends: measureAppends,
-  live: measureLive,
+async function main(): Promise<void> {
+  const command = readCommand(process.argv.slice(2), Object.keys(MEASURES))
+  if (command.do === 'help') return console.log(USAGE)
+  if (command.do === 'compare')
+    return console.log(compareReports(readReport(command.before), readReport(command.after)))
+  const report = await measure(command)
+  if (command.out !== undefined) writeFileSync(command.out, `${JSON.stringify(report, undefined, 2)}\n`)
+  if (command.chart !== undefined) writeFileSync(command.chart, chartOf(report))
 }
 
-const USAGE = `npm run bench -- [options]
-
-  --only NAME,…      some of: ${Object.keys(MEASURES).join(', ')}
-  --quick            fewer repetitions, about a minute
-  --out FILE         write the figures as JSON
-  --dir DIRECTORY    where the stores are made (and removed); default: the system's temporary directory
-  --profile DIRECTORY  write a processor profile of each service process
-`
-
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string' },
-      quick: { type: 'boolean', default: false },
-      out: { type: 'string' },
-      dir: { type: 'string', default: tmpdir() },
-      profile: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) return console.log(USAGE)
-  const names = values.only?.split(',') ?? Object.keys(MEASURES)
-  for (const name of names) if (!Object.hasOwn(MEASURES, name)) throw new Error(`no measure ${name}\n\n${USAGE}`)
-
+async function measure({ names, quick, dir, profiles }: Command & { do: 'measure' }): Promise<Report> {
   const started = performance.now()
-  const directory = mkdtempSync(join(values.dir, 'scrollback-bench-'))
+  const directory = mkdtempSync(join(dir, 'scrollback-bench-'))
   const seconds = () => Math.round((performance.now() - started) / 1000)
-  const bench: Bench = {
-    directory,
-    quick: values.quick,
-    profiles: values.profile,
-    progress: (text) => console.error(`[${seconds()} s] ${text}`),
-  }
+  const progress = (text: string) => console.error(`[${seconds()} s] ${text}`)
+  const bench: Bench = { directory, quick, profiles, progress }
   const machine = machineFacts(directory)
   const sections: Record<string, Section> = {}
   try {
-    console.log(
-      Object.entries(machine)
-        .map(([name, fact]) => `${name}: ${fact}`)
-        .join('\n'),
-    )
+    const facts = Object.entries(machine).map(([name, fact]) => `${name}: ${fact}`)
+    console.log(facts.join('\n'))
     for (const name of names) {
-      const section = await MEASURES[name]!(bench)
+      const section = (await MEASURES[name]?.(bench)) as Section
       sections[name] = section
       console.log(`\n${table(section)}`)
+      const line = resultLine(section, machine, quick)
+      if (line !== undefined) console.log(`\n${line}`)
     }
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
-  const report: Report = { machine, quick: values.quick, seconds: seconds(), sections }
-  if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify(report, undefined, 2)}\n`)
+  return { machine, quick, seconds: seconds(), sections }
 }
 
-await main()
+function chartOf({ machine, sections }: Report): string {
+  const found = (sections.inventory?.result as InventoryResult | undefined)?.fixtures[MAIN_FIXTURE]
+  if (!found) throw new Error('the page of the chart was not measured')
+  const where = `${machine.processor}, ${machine.cores} cores, Node.js ${machine.node}.`
+  return inventoryChart(`One page of ${PAGE_FIXTURES[MAIN_FIXTURE].title}`, where, found)
+}
+
+try {
+  await main()
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  console.error(error.message)
+  process.exitCode = 2
+}

@@ -25,9 +25,9 @@ export async function measureOmit(bench: Bench): Promise<Section> {
       for (const path of paths) bodies.push((await getBody(service.port, path)).bytes.length)
       const [omitted = 0, packed = 0, expanded = 0] = bodies
       figures.push(
-        ...MODES.map((mode, place) => single(`${mode}, body`, 'bytes', bodies[place] as number, SOURCES[sources])),
-        single('expanded / omit, bytes', 'x', expanded / omitted, SOURCES[sources]),
-        single('expanded / packed, bytes', 'x', expanded / packed, SOURCES[sources]),
+        ...MODES.map((mode, place) => single(`${mode}, body, ${SOURCES[sources]}`, 'bytes', bodies[place] as number)),
+        single(`expanded / omit, bytes, ${SOURCES[sources]}`, 'x', expanded / omitted),
+        single(`expanded / packed, bytes, ${SOURCES[sources]}`, 'x', expanded / packed),
       )
       if (sources === 'edges') continue
       const probes = paths.map((path) => () => probePage(service, path))

@@ -70,10 +70,10 @@ export async function measurePages(bench: Bench): Promise<Section> {
         spread('decode and repack, memory', 'MiB', memoryOf(repacked), 'peak above idle'),
         ...[fresh, warm].map(([service], place) =>
           single(
-            'decode and repack / service, processor',
+            `decode and repack / service, processor, ${place === 0 ? 'fresh' : 'same'} process`,
             'x',
             mean(cpuOf(repacked)) / mean(cpuOf(service)),
-            `means, service's ${place === 0 ? 'fresh' : 'same'} process`,
+            "means; the service's process",
           ),
         ),
       ],

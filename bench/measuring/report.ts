@@ -1,8 +1,10 @@
 // What a bench run found: rows of figures under headings, as a table for people and as JSON for comparing two runs.
 
-import { mean, summarise } from './statistics.ts'
+import { mean, pairRatios, summarise } from './statistics.ts'
 
-export type Unit = 'ms' | 's' | 'bytes' | 'MiB' | '/s' | 'x' | ''
+export const UNITS = ['µs', 'ms', 's', 'bytes', 'MiB', '/s', 'x', ''] as const
+
+export type Unit = (typeof UNITS)[number]
 
 /** One figure: a median unless it says otherwise. `least` and `most` are the spread of `count` measurements, when there were several. */
 export interface Figure {
@@ -19,6 +21,10 @@ export interface Figure {
 export interface Section {
   readonly title: string
   readonly figures: readonly Figure[]
+  /** Before a line of its own with `result` as JSON, for programs. */
+  readonly label?: string
+  /** The same findings under names that stay. */
+  readonly result?: object
 }
 
 export interface Report {
@@ -48,22 +54,38 @@ export function single(name: string, unit: Unit, value: number, note?: string): 
  * disturbs one of a pair mostly disturbs the other too.
  */
 export function ratio(name: string, over: readonly number[], under: readonly number[], note?: string): Figure {
-  const pairs = Math.min(over.length, under.length)
-  const ratios = Array.from({ length: pairs }, (_, place) => (over[place] as number) / (under[place] as number))
-  return spread(name, 'x', ratios, note)
+  return spread(name, 'x', pairRatios(over, under), note)
+}
+
+/** One line of JSON with what the machine was, when the section has such a line. */
+export function resultLine({ label, result }: Section, machine: Report['machine'], quick: boolean): string | undefined {
+  return label === undefined ? undefined : `${label} ${JSON.stringify({ machine, quick, ...result }, rounded)}`
+}
+
+/** Digits that no clock can tell are not written. */
+function rounded(_key: string, value: unknown): unknown {
+  return typeof value === 'number' && Number.isFinite(value) ? Math.round(value * 1000) / 1000 : value
 }
 
 export function table({ title, figures }: Section): string {
   const rows = figures.map((figure) => [figure.name, shown(figure), shownSpread(figure), figure.note ?? ''])
-  const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => (row[column] as string).length)))
-  const lines = rows.map(([name = '', value = '', range = '', note = '']) => {
-    const [nameWidth = 0, valueWidth = 0, rangeWidth = 0] = widths
-    return `  ${name.padEnd(nameWidth)}  ${value.padStart(valueWidth)}  ${range.padEnd(rangeWidth)}  ${note}`.trimEnd()
-  })
-  return [title, ...lines].join('\n')
+  return [title, ...columns(rows, [1])].join('\n')
 }
 
-function shown({ value, unit }: Figure): string {
+/** Lines of rows whose cells stand below one another. */
+export function columns(rows: readonly (readonly string[])[], right: readonly number[]): string[] {
+  const width = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const widths = (rows[0] ?? []).map((_, column) => width(column))
+  return rows.map((row) => {
+    const cells = row.map((cell, column) => {
+      const size = widths[column] as number
+      return right.includes(column) ? cell.padStart(size) : cell.padEnd(size)
+    })
+    return `  ${cells.join('  ')}`.trimEnd()
+  })
+}
+
+export function shown({ value, unit }: Pick<Figure, 'value' | 'unit'>): string {
   return `${number(value)}${unit === '' || unit === 'x' || unit === '/s' ? unit : ` ${unit}`}`
 }
 

@@ -32,6 +32,20 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
+/** The ratios of values that were taken in turns, pair by pair. */
+export function pairRatios(over: readonly number[], under: readonly number[]): number[] {
+  const pairs = Math.min(over.length, under.length)
+  return Array.from({ length: pairs }, (_, place) => (over[place] as number) / (under[place] as number))
+}
+
+/** Whether two spreads have a value in common. */
+export function overlap(
+  a: { readonly least: number; readonly most: number },
+  b: { readonly least: number; readonly most: number },
+): boolean {
+  return a.least <= b.most && b.least <= a.most
+}
+
 function ascending(values: readonly number[]): number[] {
   return [...values].sort((a, b) => a - b)
 }

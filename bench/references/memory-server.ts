@@ -5,4 +5,8 @@ import { sendPieces, servePlain } from './plain-server.ts'
 
 const batches = readBatches(process.argv[2] as string)
 
-await servePlain((_request, response) => sendPieces(response, batches))
+await servePlain((request, response) => {
+  // For clients that open their connection before the clock starts.
+  if (request.url === '/livez') response.writeHead(204).end()
+  else return sendPieces(response, batches)
+})
