@@ -34,6 +34,8 @@ interface Slot {
   readonly kind: TokenKind | 'other'
   readonly index: number
   text: string
+  /** rows whose texts come behind `text`; joined when they are asked for, since a message mostly comes first */
+  rows: TokenRun[]
   callId: string
   name: string
   blockType: string
@@ -58,7 +60,7 @@ export class Blocks {
     const kind = kindOf(blockType)
     const there = this.#find(kind, index, '')
     // Told twice before anything came: one block.
-    if (there && there.text === '' && there.callId === '') return
+    if (there && textOf(there) === '' && there.callId === '') return
     if (there && kind !== 'tool-call') this.#shut(there)
     this.#begin(kind, index, '').blockType = blockType
   }
@@ -66,7 +68,8 @@ export class Blocks {
   add(run: TokenRun): void {
     const { kind, index, id, name } = run
     const slot = this.#find(kind, index, id) ?? this.#begin(kind, index, id)
-    slot.text += runText(run)
+    if (run.fragments.length > 1) slot.rows.push(run)
+    else slot.text = textOf(slot) + runText(run)
     if (name !== '') slot.name = name
     this.#latest = slot
     this.#touch(slot)
@@ -83,7 +86,7 @@ export class Blocks {
     this.#shut(slot)
     fill(slot, block)
     this.#touch(slot)
-    return kind === 'text' || kind === 'reasoning' ? slot.text : undefined
+    return kind === 'text' || kind === 'reasoning' ? textOf(slot) : undefined
   }
 
   /** The blocks of a message take the place of all. */
@@ -132,6 +135,7 @@ export class Blocks {
       kind,
       index,
       text: '',
+      rows: [],
       callId: id,
       name: '',
       blockType: '',
@@ -170,16 +174,30 @@ function kindOf(blockType: string | undefined): Slot['kind'] {
   return blockType === 'text' || blockType === 'reasoning' || blockType === 'tool-call' ? blockType : 'other'
 }
 
+function textOf(slot: Slot): string {
+  if (slot.rows.length > 0) {
+    slot.text += slot.rows.map(runText).join('')
+    slot.rows = []
+  }
+  return slot.text
+}
+
 function fill(slot: Slot, block: JsonValue): void {
   slot.block = block
   slot.blockType = textField(block, 'type') ?? ''
   if (slot.kind === 'tool-call') {
-    slot.text = argumentsText(field(block, 'arguments')) ?? slot.text
+    replaceText(slot, argumentsText(field(block, 'arguments')))
     slot.callId = textField(block, 'id') ?? slot.callId
     slot.name = textField(block, 'name') ?? slot.name
   } else if (slot.kind !== 'other') {
-    slot.text = textField(block, 'text') ?? slot.text
+    replaceText(slot, textField(block, 'text'))
   }
+}
+
+function replaceText(slot: Slot, text: string | undefined): void {
+  if (text === undefined) return
+  slot.text = text
+  slot.rows = []
 }
 
 /** Some providers give them as a value. */
@@ -187,7 +205,9 @@ function argumentsText(given: JsonValue | undefined): string | undefined {
   return given === undefined || typeof given === 'string' ? given : JSON.stringify(given)
 }
 
-function shown({ kind, index, text, callId, name, blockType, block }: Slot): Block {
+function shown(slot: Slot): Block {
+  const { kind, index, callId, name, blockType, block } = slot
+  const text = textOf(slot)
   if (kind === 'tool-call') return { type: kind, index, callId, name, argsRaw: text }
   if (kind !== 'other') return { type: kind, index, text }
   return block === undefined ? { type: kind, index, blockType } : { type: kind, index, blockType, block }
