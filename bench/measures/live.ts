@@ -1,9 +1,10 @@
 // Following: how late a live line is, what a thousand followers cost, and how fast a stored log is caught up with.
 
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { longSessionHeader, longSessionPieces } from '../fixtures/index.ts'
 import { LiveClient, Ticker } from '../measuring/live-client.ts'
-import type { MeasuredProcess } from '../measuring/measured-process.ts'
+import { MeasuredProcess } from '../measuring/measured-process.ts'
 import type { Figure, Section } from '../measuring/report.ts'
 import { single, spread } from '../measuring/report.ts'
 import type { Bench } from '../measuring/service.ts'
@@ -11,6 +12,10 @@ import { importSession, startService } from '../measuring/service.ts'
 import { percentile } from '../measuring/statistics.ts'
 
 const LENGTHS = [10_000, 500_000]
+/** Events a second of the latency. */
+const RATE = 100
+/** Not counted: processes that were idle find their memory cold. */
+const WARM_UP_SECONDS = 3
 const FOLLOWERS = 1_000
 const STORED = 50_000
 
@@ -30,23 +35,39 @@ export async function measureLive(bench: Bench): Promise<Section> {
   }
 }
 
-/** One follower, 100 events a second, on sessions of two lengths. */
+/** One follower, 100 events a second, on sessions of two lengths; and what a plain server needs for the commit alone. */
 async function latency(bench: Bench, service: MeasuredProcess): Promise<Figure[]> {
   const figures: Figure[] = []
+  const seconds = bench.quick ? 4 : 15
   for (const events of LENGTHS) {
     const id = `latency-${events}`
     bench.progress(`live latency, session of ${events.toLocaleString('en')} events`)
     await importSession(service, longSessionHeader(id), longSessionPieces(events))
     const client = await LiveClient.open(service.port, `/v1/sessions/${id}/follow?afterSeq=${events - 1}`)
-    const ticker = new Ticker(service.port, id)
-    await ticker.run(100, 1)
+    const ticker = await Ticker.open(service.port, id)
+    await ticker.run(RATE, WARM_UP_SECONDS + seconds)
     await settled(() => client.lines)
-    client.delays.length = 0
-    await ticker.run(100, bench.quick ? 4 : 15)
-    await settled(() => client.lines)
-    figures.push(...delays(`append to follower, session of ${events.toLocaleString('en')}`, client.delays))
+    const name = `session of ${events.toLocaleString('en')}`
+    figures.push(
+      ...delays(`append to follower, ${name}`, client.delays.slice(RATE * WARM_UP_SECONDS)),
+      ...delays(`append to acknowledgement, ${name}`, ticker.delays.slice(RATE * WARM_UP_SECONDS)),
+    )
     client.close()
     ticker.close()
+  }
+  bench.progress('the same pace, a plain commit server')
+  const plain = await MeasuredProcess.startReference(new URL('../references/commit-server.ts', import.meta.url), [
+    join(bench.directory, 'live-commits.db'),
+  ])
+  try {
+    const ticker = await Ticker.open(plain.port, 'plain')
+    await ticker.run(RATE, WARM_UP_SECONDS + seconds)
+    figures.push(
+      ...delays('append to acknowledgement, plain commit server', ticker.delays.slice(RATE * WARM_UP_SECONDS)),
+    )
+    ticker.close()
+  } finally {
+    await plain.stop()
   }
   return figures
 }
@@ -63,7 +84,7 @@ async function fanOut(bench: Bench, service: MeasuredProcess): Promise<Figure[]>
   }
   await delay(500)
   const idle = service.memory()
-  const ticker = new Ticker(service.port, 'fan-out')
+  const ticker = await Ticker.open(service.port, 'fan-out')
   const pings = new Pings(service.port)
   const cpu = service.cpu()
   const seconds = bench.quick ? 4 : 15
@@ -101,7 +122,7 @@ async function catchUp(bench: Bench, service: MeasuredProcess): Promise<Figure[]
   for (const chunks of ['packed', 'expanded']) {
     const rates: number[] = []
     for (let round = 0; round < (bench.quick ? 3 : 7); round++) {
-      const ticker = new Ticker(service.port, 'stored')
+      const ticker = await Ticker.open(service.port, 'stored')
       const started = performance.now()
       const client = await LiveClient.open(service.port, `/v1/sessions/stored/follow?afterSeq=-1&chunks=${chunks}`)
       // The first live line comes after all that was stored.

@@ -1,9 +1,8 @@
 // A cheap load of appends: raw keep-alive sockets, one request in flight on each, every request's bytes made before the
 // clock starts, answers looked at no further than their status and their end.
 
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { bareSocket } from './bare-socket.ts'
 
 /** Events of one batch. */
 export const BATCH_EVENTS = 20
@@ -98,17 +97,17 @@ export async function appendLoad(options: LoadOptions): Promise<LoadResult> {
 
 class Producer {
   readonly acknowledgements: { readonly at: number; readonly latency: number }[] = []
-  readonly #socket: Socket
   readonly #requests: readonly Buffer[]
+  #socket: Socket | undefined
+  #take: (bytes: Buffer) => void = () => {}
 
   static async connect(port: number, requests: readonly Buffer[]): Promise<Producer> {
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    await once(socket, 'connect')
-    return new Producer(socket, requests)
+    const producer = new Producer(requests)
+    producer.#socket = await bareSocket(port, (bytes) => producer.#take(bytes), 4 * 1024)
+    return producer
   }
 
-  private constructor(socket: Socket, requests: readonly Buffer[]) {
-    this.#socket = socket
+  private constructor(requests: readonly Buffer[]) {
     this.#requests = requests
   }
 
@@ -120,11 +119,11 @@ class Producer {
       let answer = ''
       const send = () => {
         sent = performance.now()
-        this.#socket.write(this.#requests[place] as Buffer)
+        this.#socket?.write(this.#requests[place] as Buffer)
       }
-      this.#socket.on('close', () => reject(new Error('the server closed a connection')))
-      this.#socket.on('error', reject)
-      this.#socket.on('data', (bytes) => {
+      this.#socket?.on('close', () => reject(new Error('the server closed a connection')))
+      this.#socket?.on('error', reject)
+      this.#take = (bytes) => {
         answer += bytes.toString('latin1')
         if (!isWhole(answer)) return
         if (!answer.startsWith('HTTP/1.1 200 ')) return reject(new Error(`append refused: ${answer}`))
@@ -134,19 +133,19 @@ class Producer {
         if (++place === this.#requests.length) end.at = Math.min(end.at, at)
         if (at >= end.at) resolve()
         else send()
-      })
+      }
       send()
     })
   }
 
   close(): void {
-    this.#socket.removeAllListeners('close')
-    this.#socket.destroy()
+    this.#socket?.removeAllListeners('close')
+    this.#socket?.destroy()
   }
 }
 
-/** Answers are small JSON values, of a given length or in chunks. */
-function isWhole(answer: string): boolean {
+/** Whether an answer is there to its end. Answers are small JSON values, of a given length or in chunks. */
+export function isWhole(answer: string): boolean {
   const end = answer.indexOf('\r\n\r\n')
   if (end === -1) return false
   const [, length] = /\r\ncontent-length: (\d+)\r\n/i.exec(answer.slice(0, end + 2)) ?? []

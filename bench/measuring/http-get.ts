@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { bareSocket } from './bare-socket.ts'
 
 export interface Transfer {
   /** Milliseconds from the request to the first byte of the body. */
@@ -14,12 +14,15 @@ export interface Transfer {
   readonly wireBytes: number
 }
 
+/** What comes at once at the most. */
+const PIECE_BYTES = 1024 * 1024
+
 const CHUNKED_END = '0\r\n\r\n'
 
 /** Time one GET on a connection that is open already. The answer must be 200 and chunked. */
 export async function timeGet(port: number, path: string): Promise<Transfer> {
   const reading = new Reading()
-  const socket = await open(port, (bytes) => reading.take(bytes))
+  const socket = await bareSocket(port, (bytes) => reading.take(bytes), PIECE_BYTES)
   const started = performance.now()
   socket.write(requestHead(path))
   try {
@@ -89,22 +92,6 @@ class Reading {
       this.#fail(new Error(`not a chunked 200: ${head.toString('latin1', 0, 600)}`))
     }
   }
-}
-
-async function open(port: number, take: (bytes: Buffer) => void): Promise<Socket> {
-  const buffer = Buffer.allocUnsafe(1024 * 1024)
-  const socket = connect({
-    ...{ port, host: '127.0.0.1', noDelay: true },
-    onread: {
-      buffer,
-      callback: (length) => {
-        take(buffer.subarray(0, length))
-        return true
-      },
-    },
-  })
-  await once(socket, 'connect')
-  return socket
 }
 
 async function lost(socket: Socket): Promise<never> {

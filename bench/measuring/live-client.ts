@@ -1,10 +1,9 @@
 // A follower that costs next to nothing: a bare socket that looks at lines, so that a thousand of them fit beside the
 // server on two cores. It checks what it sees: seqs rise by one from where it began.
 
-import { once } from 'node:events'
-import { Agent, request } from 'node:http'
 import type { Socket } from 'node:net'
-import { connect } from 'node:net'
+import { isWhole } from './append-load.ts'
+import { bareSocket } from './bare-socket.ts'
 
 /** A live line of the bench: its seq, and when it was sent. */
 const LIVE_LINE = /^\{"type":"event","event":\{"seq":(\d+),"time":\d+,"type":"tick","data":\{"sent":([\d.]+)\}\}\}$/
@@ -15,29 +14,31 @@ export class LiveClient {
   /** Lines that did not follow the one before. */
   faults = 0
   lines = 0
-  readonly #socket: Socket
+  #socket: Socket | undefined
   #rest = ''
   #seq: number | undefined
 
-  private constructor(socket: Socket) {
-    this.#socket = socket
-  }
-
   /** Resolved once the answer has begun. */
   static async open(port: number, path: string): Promise<LiveClient> {
-    const socket = connect(port, '127.0.0.1')
-    await once(socket, 'connect')
-    const client = new LiveClient(socket)
+    const client = new LiveClient()
+    const begun = Promise.withResolvers<void>()
+    const begin = (bytes: Buffer) => {
+      const head = bytes.toString('latin1')
+      if (head.startsWith('HTTP/1.1 200')) begun.resolve()
+      else begun.reject(new Error(`${path}: ${head.split('\r\n', 1)}`))
+      take = (bytes) => client.#take(bytes)
+      take(bytes)
+    }
+    let take = begin
+    const socket = await bareSocket(port, (bytes) => take(bytes))
+    client.#socket = socket
     socket.write(`GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`)
-    const [head] = await once(socket, 'data')
-    if (!`${head}`.startsWith('HTTP/1.1 200')) throw new Error(`${path}: ${`${head}`.split('\r\n', 1)}`)
-    client.#take(head)
-    socket.on('data', (bytes) => client.#take(bytes))
+    await begun.promise
     return client
   }
 
   close(): void {
-    this.#socket.destroy()
+    this.#socket?.destroy()
   }
 
   #take(bytes: Buffer): void {
@@ -57,15 +58,36 @@ export class LiveClient {
   }
 }
 
-/** Appends one event after another over one connection. */
-export class Ticker {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  readonly #port: number
-  readonly #path: string
+/** One append, on its way or waiting for its turn. */
+interface Tick {
+  readonly due: number
+  readonly body: string
+  readonly done: () => void
+  readonly failed: (error: Error) => void
+}
 
-  constructor(port: number, id: string) {
-    this.#port = port
-    this.#path = `/v1/sessions/${id}/events`
+/**
+ * Appends one event after another over one connection, as cheaply as it follows: what an HTTP client leaves to the
+ * garbage collector would be most of the time measured.
+ */
+export class Ticker {
+  /** Milliseconds from when each event was due to its acknowledgement. */
+  readonly delays: number[] = []
+  readonly #head: string
+  #socket: Socket | undefined
+  /** Events whose turn has not come: there is one request in flight. */
+  readonly #waiting: Tick[] = []
+  #answer = ''
+
+  private constructor(id: string) {
+    this.#head = `POST /v1/sessions/${id}/events HTTP/1.1\r\nHost: bench\r\nContent-Type: application/x-ndjson\r\n`
+  }
+
+  static async open(port: number, id: string): Promise<Ticker> {
+    const ticker = new Ticker(id)
+    ticker.#socket = await bareSocket(port, (bytes) => ticker.#take(bytes))
+    ticker.#socket.on('error', (error) => ticker.#waiting[0]?.failed(error))
+    return ticker
   }
 
   /** `rate` events a second for some seconds, in time even when an answer is late. Returns how many. */
@@ -83,19 +105,32 @@ export class Ticker {
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#socket?.destroy()
   }
 
   #append(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const options = { method: 'POST', port: this.#port, path: this.#path, agent: this.#agent }
-      const headers = { 'content-type': 'application/x-ndjson' }
-      const sent = request({ ...options, headers }, (answer) => {
-        answer
-          .resume()
-          .on('end', () => (answer.statusCode === 200 ? resolve() : reject(new Error(`${answer.statusCode}`))))
-      })
-      sent.on('error', reject).end(`{"type":"tick","data":{"sent":${performance.now()}}}`)
-    })
+    const due = performance.now()
+    const body = `{"type":"tick","data":{"sent":${due}}}\n`
+    const answered = new Promise<void>((done, failed) => this.#waiting.push({ due, body, done, failed }))
+    if (this.#waiting.length === 1) this.#send()
+    return answered
+  }
+
+  #send(): void {
+    const next = this.#waiting[0]
+    if (next) this.#socket?.write(`${this.#head}Content-Length: ${next.body.length}\r\n\r\n${next.body}`)
+  }
+
+  #take(bytes: Buffer): void {
+    this.#answer += bytes.toString('latin1')
+    if (!isWhole(this.#answer)) return
+    const status = this.#answer.slice(0, 'HTTP/1.1 200'.length)
+    this.#answer = ''
+    const sent = this.#waiting.shift()
+    if (!sent) return
+    this.delays.push(performance.now() - sent.due)
+    if (status === 'HTTP/1.1 200') sent.done()
+    else sent.failed(new Error(`append refused: ${status}`))
+    this.#send()
   }
 }
