@@ -6,7 +6,7 @@ import type { SessionHead } from './answers.ts'
 import { readAppendResult } from './answers.ts'
 import type { AppendItem, AppendLines } from './append-lines.ts'
 import { encodeAppend } from './append-lines.ts'
-import { AnswerError, ServiceError } from './errors.ts'
+import { AnswerError, NetworkError, ServiceError, TokenError } from './errors.ts'
 import { anEpoch, aSignal, checkOptions, exclusiveSeq } from './options.ts'
 import { withRetries } from './retry.ts'
 import { NDJSON } from './transport.ts'
@@ -29,6 +29,8 @@ export class Appender {
   readonly #askHead: (signal: AbortSignal | undefined) => Promise<SessionHead>
   /** where events without seq go next; undefined: ask */
   #next: { readonly seq: number; readonly epoch: string } | undefined
+  /** Whether what was numbered last may be stored: then the same events are recognised, and not those of another writer. */
+  #isUncertain = false
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(wiring: Wiring, path: string, askHead: (signal: AbortSignal | undefined) => Promise<SessionHead>) {
@@ -41,10 +43,13 @@ export class Appender {
     const checks = { expectedSeq: exclusiveSeq, epoch: anEpoch, signal: aSignal }
     const { expectedSeq, epoch, signal } = checkOptions('append()', options, checks)
     // At once, so that nobody can change them while they wait for their turn.
-    const lines = Symbol.iterator in events ? encodeAppend(events) : events
+    const lines = isLines(events) ? events : encodeAppend(checkEvents(events))
     const first = lines.expectedSeq ?? expectedSeq
-    if (lines.numbered) return this.#send(lines, { epoch, signal })
-    if (first !== undefined) return this.#send(lines, { expectedSeq: first, epoch, signal })
+    if (lines.numbered || first !== undefined) {
+      const { result } = await this.#send(lines, { expectedSeq: lines.numbered ? undefined : first, epoch, signal })
+      this.#goOnAfter(result)
+      return result
+    }
     return this.#inTurn(signal, () => this.#number(lines, epoch, signal))
   }
 
@@ -57,16 +62,36 @@ export class Appender {
     // The log that was numbered for: a session that was made again under the id must not get the rest of a stream.
     const guard = this.#next.epoch
     try {
-      const result = await this.#send(lines, { expectedSeq: seq, epoch: guard, signal })
+      const { result, isRepeated } = await this.#send(lines, { expectedSeq: seq, epoch: guard, signal })
+      if (result.duplicates > 0 && !isRepeated && !this.#isUncertain) throw takenByAnother(seq, result.head)
+      this.#isUncertain = false
       this.#next = { seq: Math.max(result.head + 1, seq + lines.events), epoch: result.epoch }
       return result
     } catch (error) {
-      if (error instanceof ServiceError && ELSEWHERE.has(error.code)) this.#next = undefined
+      const code = error instanceof ServiceError ? error.code : undefined
+      if (code !== undefined && ELSEWHERE.has(code)) {
+        this.#next = undefined
+        const wasUncertain = this.#isUncertain
+        this.#isUncertain = false
+        // What stands there is what was appended before with an unknown outcome: these come after it.
+        if (wasUncertain && code === 'append/conflict') return this.#number(lines, epoch, signal)
+      } else if (!isRefusal(error)) {
+        this.#isUncertain = true
+      }
       throw error
     }
   }
 
-  async #send(batch: AppendLines, options: AppendOptions): Promise<AppendResult> {
+  /** An append that said itself where its events go has moved the end too. */
+  #goOnAfter({ head, epoch }: AppendResult): void {
+    if (this.#next?.epoch === epoch && head >= this.#next.seq) this.#next = { seq: head + 1, epoch }
+  }
+
+  /** `isRepeated`: it was sent more than once, so its duplicates may be its own. */
+  async #send(
+    batch: AppendLines,
+    options: AppendOptions,
+  ): Promise<{ readonly result: AppendResult; readonly isRepeated: boolean }> {
     const { transport, retry } = this.#wiring
     const { expectedSeq, epoch, signal } = options
     const request = {
@@ -78,9 +103,13 @@ export class Appender {
       repeatable: true,
       signal,
     } as const
-    const attempt = async () => readAppendResult(await transport.document(request))
+    let attempts = 0
+    const attempt = async () => {
+      attempts++
+      return readAppendResult(await transport.document(request))
+    }
     const result = await withRetries(request, attempt, retry, signal)
-    if (result.appended + result.duplicates === batch.events) return result
+    if (result.appended + result.duplicates === batch.events) return { result, isRepeated: attempts > 1 }
     throw AnswerError.malformed(
       `${batch.events} events were sent, and the answer counts ${result.appended} appended and ${result.duplicates} duplicates`,
     )
@@ -99,4 +128,26 @@ export class Appender {
       resolve()
     }
   }
+}
+
+function isLines(events: Iterable<AppendItem> | AppendLines): events is AppendLines {
+  return typeof (events as AppendLines | undefined)?.lines === 'string'
+}
+
+/** Throws TypeError for what is no list of events. An async one is refused too: an append is one step. */
+function checkEvents(events: unknown): Iterable<AppendItem> {
+  if (typeof events === 'object' && events !== null && Symbol.iterator in events) return events as Iterable<AppendItem>
+  throw new TypeError('append() takes an array of events, or another iterable that is not asynchronous')
+}
+
+/** Equal events stand where these were to go, and nobody here has sent them. */
+function takenByAnother(seq: number, head: number): ServiceError {
+  const detail = `another writer has appended equal events from seq ${seq} on`
+  return new ServiceError(409, 'append/conflict', detail, { seq, head }, undefined)
+}
+
+/** Nothing of it is stored. */
+function isRefusal(error: unknown): boolean {
+  if (error instanceof ServiceError) return error.status < 500
+  return error instanceof TokenError || (error instanceof NetworkError && error.code === 'network/unreachable')
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Test } from 'tap'
 import t from 'tap'
-import type { AppendItem, HistoryClientOptions } from '../../src/client/index.ts'
+import type { AppendItem, HistoryClientOptions, SessionClient } from '../../src/client/index.ts'
 import { HistoryClient } from '../../src/client/index.ts'
 import { reset } from '../support/fault-proxy.ts'
 import { packedRange, textDelta, textDeltas, userMessage } from '../support/logs.ts'
@@ -83,13 +83,63 @@ t.test('after an outcome that is not known the same events are recognised', asyn
   t.match(await session.append([note(2)]), { head: 6, appended: 1 })
 })
 
+t.test('after an outcome that is not known other events come after those', async (t) => {
+  // The writer is alone: what stands at its number is its own.
+  const { session } = await served(
+    t,
+    logOf(4, (count) => count === 2),
+    { retry: { tries: 1 } },
+  )
+  await t.rejects(session.append([note(1)]), { code: 'network/lost' })
+  t.match(await session.append([note(2)]), { head: 6, appended: 1 })
+  t.match(await session.append([note(3)]), { head: 7, appended: 1 })
+})
+
+/** Two clients of one log. */
+async function twoWriters(t: Test) {
+  const { url } = await scriptedServer(t, logOf(-1))
+  return ['one', 'other'].map(() => {
+    const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 } })
+    t.teardown(() => client.close())
+    return client.session('s')
+  }) as [SessionClient, SessionClient]
+}
+
 t.test('where another writer was faster it is a conflict, and the next append goes on after it', async (t) => {
-  const { session: mine } = await served(t, logOf(-1))
+  const [mine, other] = await twoWriters(t)
   await mine.append([note(1)])
-  await mine.append([note(9)], { expectedSeq: 1 })
+  await other.append([note(9)])
   await t.rejects(mine.append([note(2)]), { code: 'append/conflict' })
   t.match(await mine.append([note(2)]), { head: 2, appended: 1 })
   await t.rejects(mine.append([note(5)], { expectedSeq: 9 }), { code: 'append/gap', facts: { expectedSeq: 3 } })
+})
+
+t.test('equal events of another writer are not taken for what was appended here', async (t) => {
+  // Two writers appended the same tick two hundred times each, all were acknowledged, and half of them were stored.
+  const [mine, other] = await twoWriters(t)
+  await mine.append([note(1)])
+  await other.append([note(2)])
+  await t.rejects(mine.append([note(2)]), { code: 'append/conflict', status: 409, facts: { seq: 1, head: 1 } })
+  t.match(await mine.append([note(2)]), { head: 2, appended: 1, duplicates: 0 })
+})
+
+t.test('appends that say where their events go move the end for those that do not', async (t) => {
+  const [mine] = await twoWriters(t)
+  await mine.append([note(1)])
+  await mine.append([note(1)], { expectedSeq: 1 })
+  t.match(await mine.append([note(1)]), { head: 2, appended: 1, duplicates: 0 })
+  t.match(await mine.append([note(1)], { expectedSeq: 2 }), { head: 2, duplicates: 1 }, 'repeated on purpose')
+})
+
+t.test('what is no list of events is refused, and nothing is sent', async (t) => {
+  const { session, exchanges } = await served(t, logOf(-1))
+  const events = async function* () {
+    yield note(1)
+  }
+  for (const wrong of [events(), note(1), 'abc', null, undefined, 5]) {
+    await t.rejects(session.append(wrong as unknown as AppendItem[]), { name: 'TypeError', message: /takes an array/ })
+  }
+  t.equal(exchanges.length, 0)
 })
 
 t.test('an append that waits for its turn can be given up', async (t) => {
