@@ -17,6 +17,7 @@ import { isProblemDocument, type Problem } from '../../codec/index.ts'
  * - `journal/moved`: the window is another one than the older page was read for
  * - `journal/closed`: the journal was closed
  * - `conversation/packed-start`: a definition takes a row for a start
+ * - `conversation/bad-match`: a definition gives what is no match
  * - `conversation/gap`: a change does not join the window that the changes before it made
  * - `client/closed`: the client was closed
  */
@@ -34,6 +35,7 @@ export type ClientCode =
   | 'journal/moved'
   | 'journal/closed'
   | 'conversation/packed-start'
+  | 'conversation/bad-match'
   | 'conversation/gap'
   | 'client/closed'
 
@@ -130,7 +132,7 @@ export class JournalError extends ClientError {
 
 /** A definition or a change does not do what it has to, so the views cannot be told any more. */
 export class ConversationError extends ClientError {
-  declare readonly code: 'conversation/packed-start' | 'conversation/gap'
+  declare readonly code: 'conversation/packed-start' | 'conversation/bad-match' | 'conversation/gap'
 }
 
 /** The error of an answer whose status is not a success. `body` is its text, or the beginning of it. */

@@ -153,7 +153,7 @@ export class JournalWindow {
     this.#from = page.from
     this.#hasMore = page.from > 0
     // One copy; `unshift` with as many arguments as a page has records may break the stack.
-    this.#entries = [...records, ...this.#entries]
+    this.#entries = records.concat(this.#entries)
     return { type: 'prepend', entries: records, from: this.#from, hasMore: this.#hasMore }
   }
 

@@ -161,6 +161,10 @@ export const keepAnswer = {
   update({ state }: Context<Answer>, { event }: UpdateMatch): boolean {
     return state.update(event)
   },
+
+  isOver({ state }: Context<Answer>): boolean {
+    return state.status !== 'running'
+  },
 }
 
 /** What an entry is to the answer of a step. The end of a turn closes all that are still running in it. */

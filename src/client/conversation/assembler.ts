@@ -53,6 +53,7 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
         this.#clear()
         this.#from = change.from
         this.#to = change.from
+        if (change.from === 0) for (const fold of this.#folds) fold.beWhole()
         this.#append(change.entries)
         break
       case 'append':
@@ -81,32 +82,26 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
 
   #clear(): void {
     this.#omitted = new OmittedRanges()
-    this.#folds = this.#newFolds(this.#omitted)
-    this.#views = this.#newViews()
-  }
-
-  /** One for each definition, also when several views show it. */
-  #newFolds(omitted: OmittedRanges): Fold[] {
-    const changed = (instance: Instance) => {
-      for (const view of this.#viewsOf.get(instance.definition) ?? []) view.changed(instance)
-    }
-    const definitions = new Set(Object.values(this.#definitions).flat())
-    return [...definitions].map((definition) => new Fold(definition, omitted, changed))
-  }
-
-  #newViews(): Map<string, ViewItems> {
+    this.#views = new Map()
     this.#viewsOf = new Map()
-    return new Map(
-      Object.entries(this.#definitions).map(([name, definitions]) => {
-        const view = new ViewItems(definitions)
-        const folds = this.#folds.filter(({ definition }) => definitions.includes(definition))
-        view.fill(folds.flatMap(({ instances }) => instances))
-        for (const definition of definitions) {
-          this.#viewsOf.set(definition, [...(this.#viewsOf.get(definition) ?? []), view])
-        }
-        return [name, view]
-      }),
-    )
+    for (const [name, definitions] of Object.entries(this.#definitions)) {
+      const view = new ViewItems(definitions)
+      this.#views.set(name, view)
+      for (const definition of new Set(definitions)) {
+        this.#viewsOf.set(definition, [...this.#viewsIn(definition), view])
+      }
+    }
+    this.#folds = [...this.#viewsOf.keys()].map((definition) => {
+      return new Fold(definition, this.#omitted, (instance) => this.#changed(instance))
+    })
+  }
+
+  #viewsIn(definition: AnyDefinition): readonly ViewItems[] {
+    return this.#viewsOf.get(definition) ?? []
+  }
+
+  #changed(instance: Instance): void {
+    for (const view of this.#viewsIn(instance.definition)) view.changed(instance)
   }
 
   #append(entries: readonly SessionHistoryRecord[]): void {
@@ -122,16 +117,19 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
 
   #prepend(entries: readonly SessionHistoryRecord[], from: number): void {
     const omitted = new OmittedRanges()
-    const folds = this.#newFolds(omitted)
-    const to = feed(folds, omitted, entries, from)
+    const older = this.#folds.map(({ definition }) => new Fold(definition, omitted, () => {}))
+    const to = feed(older, omitted, entries, from)
     if (to !== this.#from) {
       throw new ConversationError('conversation/gap', `entries up to seq ${to - 1} do not join at ${this.#from}`)
     }
-    omitted.goOnWith(this.#omitted)
-    for (const [place, fold] of folds.entries()) fold.goOnWith(this.#folds[place] as Fold)
-    this.#omitted = omitted
-    this.#folds = folds
-    this.#views = this.#newViews()
+    this.#omitted.putBefore(omitted)
+    for (const [place, fold] of this.#folds.entries()) {
+      const { definition, instances } = older[place] as Fold
+      const joined = fold.putBefore(older[place] as Fold)
+      for (const instance of instances) this.#changed(instance)
+      for (const view of this.#viewsIn(definition)) for (const instance of joined) view.removed(instance)
+    }
+    if (from === 0) for (const fold of this.#folds) fold.beWhole()
     this.#from = from
     this.#inputs += entries.length
   }

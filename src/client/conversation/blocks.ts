@@ -45,8 +45,8 @@ interface Slot {
 }
 
 export class Blocks {
-  /** by index, in the order in which they began */
-  #slots = new Map<number, Slot[]>()
+  /** by index, then in the order in which they began */
+  #slots: Slot[] = []
   /** those not closed, by what finds them */
   #open = new Map<string, Slot>()
   /** the last one filled: mostly the next one too */
@@ -99,7 +99,7 @@ export class Blocks {
   }
 
   clear(): void {
-    this.#slots = new Map()
+    this.#slots = []
     this.#open = new Map()
     this.#latest = undefined
     this.#shown = undefined
@@ -107,13 +107,10 @@ export class Blocks {
 
   /** By index. A block that did not change is the same object as before, and so is the list. */
   view(): readonly Block[] {
-    this.#shown ??= [...this.#slots]
-      .sort(([one], [other]) => one - other)
-      .flatMap(([, slots]) => slots)
-      .map((slot) => {
-        slot.shown ??= shown(slot)
-        return slot.shown
-      })
+    this.#shown ??= this.#slots.map((slot) => {
+      slot.shown ??= shown(slot)
+      return slot.shown
+    })
     return this.#shown
   }
 
@@ -142,9 +139,9 @@ export class Blocks {
       block: undefined,
       shown: undefined,
     }
-    const slots = this.#slots.get(index)
-    if (slots) slots.push(slot)
-    else this.#slots.set(index, [slot])
+    let place = this.#slots.length
+    while (place > 0 && (this.#slots[place - 1] as Slot).index > index) place--
+    this.#slots.splice(place, 0, slot)
     this.#open.set(slotKey(kind, index, ''), slot)
     if (id !== '') this.#open.set(slotKey(kind, index, id), slot)
     this.#shown = undefined

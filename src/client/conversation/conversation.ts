@@ -64,15 +64,19 @@ export class Conversation<Definitions extends ViewDefinitions> {
   }
 
   /**
-   * Adds the page before the window; the views have it when this resolves. Resolves to whether there is more. Throws as
-   * `journal.loadOlder()` does.
+   * Adds the page before the window, once that is open; the views have it when this resolves. Resolves to whether there
+   * is more. Throws as `journal.loadOlder()` does, or what a definition has thrown.
    */
   async loadOlder(): Promise<boolean> {
+    while (!this.#isOver && this.#journal.epoch === undefined) await this.#nextChange()
     const hasMore = await this.#journal.loadOlder()
-    while (!this.#isOver && this.#from !== this.#journal.from) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    }
+    while (!this.#isOver && this.#from !== this.#journal.from) await this.#nextChange()
+    if (this.#failure) throw this.#failure
     return hasMore
+  }
+
+  #nextChange(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   /** Ends it. The views stay readable. */
@@ -104,6 +108,7 @@ export class Conversation<Definitions extends ViewDefinitions> {
 
   #tell(): void {
     for (const listener of [...this.#listeners]) {
+      if (!this.#listeners.has(listener)) continue
       try {
         listener()
       } catch (error) {

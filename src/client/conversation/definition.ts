@@ -61,6 +61,8 @@ export interface Definition<State, View extends ItemView> {
   start(context: Context<State>, match: StartMatch): void
   /** Takes an event or a row that comes later. Returns whether the view may differ now. */
   update(context: Context<State>, match: UpdateMatch): boolean
+  /** Whether nothing that its group is told can change it any more. Without it each is told for ever. */
+  isOver?(context: Context<State>): boolean
   /** What to show; undefined for nothing. */
   view(context: Context<State>): View | undefined
 }

@@ -15,14 +15,17 @@ export class Fold {
   readonly #omitted: OmittedRanges
   readonly #changed: (instance: Instance) => void
   #instances: Instance[] = []
+  /** the first one of each id: an older part goes on with it when its start is not in the window */
+  readonly #first = new Map<string, Instance>()
   /** the last one of each id: what comes next for the id is told to it */
-  #current = new Map<string, Instance>()
-  /** the current ones of each group */
-  #groups = new Map<string, Set<Instance>>()
+  readonly #current = new Map<string, Instance>()
+  /** the current ones of each group that it can still change */
+  readonly #groups = new Map<string, Set<Instance>>()
   /** what groups were told: an instance that an older part brings has to be told too */
-  #groupEvents = new Map<string, EntryEvent[]>()
-  /** those whose start is not in the window */
-  #incomplete = new Set<Instance>()
+  readonly #groupEvents = new Map<string, EntryEvent[]>()
+  /** those that keep what they were told */
+  readonly #incomplete = new Set<Instance>()
+  #isWhole = false
 
   /** @param changed is told each instance that may look different now */
   constructor(definition: AnyDefinition, omitted: OmittedRanges, changed: (instance: Instance) => void) {
@@ -42,6 +45,10 @@ export class Fold {
     const match = this.definition.match(event)
     if (!match) return
     const { id, role, group } = match
+    if (!isMatch(match)) {
+      const { name } = this.definition
+      throw new ConversationError('conversation/bad-match', `${name} gives no match for the event at seq ${event.seq}`)
+    }
     if (id === undefined) {
       this.#tellGroup(group as string, event)
       return
@@ -60,7 +67,12 @@ export class Fold {
 
   /** A row has come in place of the single events of its range. They make the same state, so nothing looks different. */
   compact(from: number, to: number, { event }: SessionHistoryRecord): void {
-    for (const { told } of this.#incomplete) {
+    if (this.#incomplete.size === 0) return
+    const id = this.definition.match(event as EntryEvent)?.id
+    if (id === undefined) return
+    const current = this.#current.get(id)
+    const kept = current && current.firstSeq <= from ? [current] : this.#incomplete
+    for (const { told } of kept) {
       if (!told) continue
       const first = placeOf(told, from)
       const after = placeOf(told, to)
@@ -68,30 +80,44 @@ export class Fold {
     }
   }
 
-  /** This fold is of an older part that ends where the window of the other one begins: go on with that one. */
-  goOnWith(newer: Fold): void {
-    const joined = new Map<Instance, Instance>()
-    const firsts = firstOfEachId(newer.#instances)
-    for (const [id, instance] of this.#current) {
-      const next = firsts.get(id)
+  /** The window reaches back to the beginning of the log: nothing can come before, so nothing needs to be kept for it. */
+  beWhole(): void {
+    this.#isWhole = true
+    for (const instance of this.#incomplete) instance.told = undefined
+    this.#incomplete.clear()
+  }
+
+  /**
+   * Puts an older part before, which was folded by itself and ends where this window begins. Costs what the older part
+   * holds, and what the instances were told that it goes on with.
+   * @returns the instances that are now part of an older one
+   */
+  putBefore(older: Fold): readonly Instance[] {
+    const joined: Instance[] = []
+    for (const [id, instance] of older.#current) {
+      const next = this.#first.get(id)
       const until = next?.firstSeq ?? Number.POSITIVE_INFINITY
-      // The group was told before the newer part had an instance of this id.
-      for (const event of newer.#toldTo(instance.group)) {
+      // The group was told before this window had an instance of the id.
+      for (const event of this.#toldTo(instance)) {
         if (event.seq < until) this.#tell(instance, { id: undefined, event })
       }
-      if (!next || next.isComplete) continue
-      for (const one of next.told ?? []) this.#tell(instance, one)
-      joined.set(next, instance)
+      if (next && !next.isComplete) {
+        for (const one of next.told ?? []) this.#tell(instance, one)
+        joined.push(next)
+        this.#incomplete.delete(next)
+        if (this.#current.get(id) === next) this.#replaceCurrent(id, instance)
+      } else if (!next) {
+        this.#replaceCurrent(id, instance)
+      }
     }
-    for (const instance of newer.#instances) {
-      if (!joined.has(instance)) this.#instances.push(instance)
+    for (const [id, instance] of older.#first) this.#first.set(id, instance)
+    for (const instance of older.#incomplete) this.#incomplete.add(instance)
+    for (const [group, events] of older.#groupEvents) {
+      this.#groupEvents.set(group, events.concat(this.#groupEvents.get(group) ?? []))
     }
-    for (const [id, instance] of newer.#current) this.#replaceCurrent(id, joined.get(instance) ?? instance)
-    for (const instance of newer.#incomplete) if (!joined.has(instance)) this.#incomplete.add(instance)
-    for (const [group, events] of newer.#groupEvents) {
-      const told = this.#groupEvents.get(group)
-      this.#groupEvents.set(group, told ? [...told, ...events] : events)
-    }
+    for (const instance of joined) this.#instances.splice(this.#instances.indexOf(instance), 1)
+    this.#instances = older.#instances.concat(this.#instances)
+    return joined
   }
 
   #tellGroup(group: string, event: EntryEvent): void {
@@ -106,17 +132,20 @@ export class Fold {
       told.id !== undefined && !instance.hasOmitted && this.#omitted.isBetween(instance.lastSeq, told.event.seq)
     if (isOmitted) instance.markOmitted()
     if (instance.tell(told) || isOmitted) this.#changed(instance)
+    if (this.definition.isOver?.(instance)) this.#leaveGroup(instance)
   }
 
   #begin(match: { id: string; group: string | undefined }, firstSeq: number, isComplete: boolean): Instance {
     const { id, group } = match
+    const isKept = !isComplete && !this.#isWhole
     const instance = new Instance(
       this.definition,
       { id, ...(group !== undefined && { group }) },
-      { firstSeq, isComplete },
+      { firstSeq, isComplete, isKept },
     )
     this.#instances.push(instance)
-    if (!isComplete) this.#incomplete.add(instance)
+    if (isKept) this.#incomplete.add(instance)
+    if (!this.#first.has(id)) this.#first.set(id, instance)
     this.#replaceCurrent(id, instance)
     this.#changed(instance)
     return instance
@@ -124,26 +153,25 @@ export class Fold {
 
   #replaceCurrent(id: string, instance: Instance): void {
     const before = this.#current.get(id)
-    if (before === instance) return
+    if (before) this.#leaveGroup(before)
     this.#current.set(id, instance)
-    if (before?.group !== undefined) this.#groups.get(before.group)?.delete(before)
-    if (instance.group === undefined) return
+    if (instance.group === undefined || this.definition.isOver?.(instance)) return
     const group = this.#groups.get(instance.group)
     if (group) group.add(instance)
     else this.#groups.set(instance.group, new Set([instance]))
   }
 
-  #toldTo(group: string | undefined): readonly EntryEvent[] {
-    return (group === undefined ? undefined : this.#groupEvents.get(group)) ?? []
+  #leaveGroup(instance: Instance): void {
+    if (instance.group === undefined) return
+    const group = this.#groups.get(instance.group)
+    if (group?.delete(instance) && group.size === 0) this.#groups.delete(instance.group)
   }
-}
 
-function firstOfEachId(instances: readonly Instance[]): Map<string, Instance> {
-  const firsts = new Map<string, Instance>()
-  for (const instance of instances) {
-    if (!firsts.has(instance.id)) firsts.set(instance.id, instance)
+  /** What its group was told in this window, unless that cannot change it. */
+  #toldTo(instance: Instance): readonly EntryEvent[] {
+    if (instance.group === undefined || this.definition.isOver?.(instance)) return []
+    return this.#groupEvents.get(instance.group) ?? []
   }
-  return firsts
 }
 
 /** Where the first one stands that was told at a seq or later. */
@@ -156,4 +184,18 @@ function placeOf(told: readonly Told[], seq: number): number {
     else high = middle
   }
   return low
+}
+
+/** Definitions of others may be written without types. */
+function isMatch({
+  id,
+  role,
+  group,
+}: {
+  readonly id?: unknown
+  readonly role: unknown
+  readonly group?: unknown
+}): boolean {
+  if (typeof id === 'string') return role === 'start' || role === 'update'
+  return id === undefined && typeof group === 'string' && role === 'update'
 }

@@ -17,17 +17,19 @@ export class Instance implements Context<unknown> {
   readonly state: unknown
   readonly isComplete: boolean
   hasOmitted = false
+  /** An older one has gone on with it. */
+  isRemoved = false
   /** of what it was told by its id */
   lastSeq: number
   /** What it was told: kept as long as its start may come, and with it what was before. */
-  readonly told: Told[] | undefined
+  told: Told[] | undefined
   /** undefined once the state differs from what it shows */
   #shown: { readonly view: ItemView | undefined } | undefined
 
   constructor(
     definition: AnyDefinition,
     match: { readonly id: string; readonly group?: string },
-    { firstSeq, isComplete }: { firstSeq: number; isComplete: boolean },
+    { firstSeq, isComplete, isKept }: { firstSeq: number; isComplete: boolean; isKept: boolean },
   ) {
     this.definition = definition
     this.id = match.id
@@ -35,7 +37,7 @@ export class Instance implements Context<unknown> {
     this.firstSeq = firstSeq
     this.lastSeq = firstSeq
     this.isComplete = isComplete
-    this.told = isComplete ? undefined : []
+    this.told = isKept ? [] : undefined
     this.state = definition.initial()
   }
 

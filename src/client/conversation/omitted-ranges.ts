@@ -8,9 +8,9 @@ export class OmittedRanges {
     this.#starts.push(seq)
   }
 
-  /** These are of an older part: go on with those of the newer one. */
-  goOnWith(newer: OmittedRanges): void {
-    this.#starts = [...this.#starts, ...newer.#starts]
+  /** Puts those of an older part before. */
+  putBefore(older: OmittedRanges): void {
+    if (older.#starts.length > 0) this.#starts = older.#starts.concat(this.#starts)
   }
 
   /** Whether one begins between two seqs of the window. */

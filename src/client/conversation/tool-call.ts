@@ -72,6 +72,10 @@ export const toolCall: Definition<ToolCall, ToolCallView> = {
     return event.type === 'turn/end' ? abandon(context) : takeResult(context, event)
   },
 
+  isOver({ state }) {
+    return state.status !== 'running'
+  },
+
   view({ state, firstSeq, isComplete }) {
     const { callId, status, turn, step, name, argsRaw, startedAt, endedAt, result, error, meta } = state
     return {

@@ -141,13 +141,15 @@ export const turnTail: Definition<TurnTail, TurnTailView> = {
 
   view({ state, isComplete, hasOmitted }) {
     const { turn, lastSeq, startedAt, ended, closing, firstToken, outputTokens, milliseconds } = state
+    const wait = firstToken && startedAt !== undefined ? firstToken.time - startedAt : undefined
     return {
       ...{ kind: 'turn-tail', turn, seq: lastSeq, isComplete, status: ended ? 'closed' : 'open' },
       ...(ended?.reason !== undefined && { reason: ended.reason }),
       ...(startedAt !== undefined && { startedAt }),
       ...(ended && { endedAt: ended.time }),
       ...(closing && { closing }),
-      ...(!hasOmitted && firstToken && startedAt !== undefined && { timeToFirstToken: firstToken.time - startedAt }),
+      // A clock that was set back tells nothing.
+      ...(!hasOmitted && wait !== undefined && wait >= 0 && { timeToFirstToken: wait }),
       ...(!hasOmitted && milliseconds > 0 && { tokensPerSecond: outputTokens / (milliseconds / 1000) }),
     }
   },

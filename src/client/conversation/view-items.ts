@@ -4,8 +4,13 @@
 import type { AnyDefinition, ItemView } from './definition.ts'
 import type { Instance } from './instance.ts'
 
-/** With so many changes at once everything is sorted anew: putting each in its place would cost more. */
+/** So many changes at once are merged into the list: putting each in its place would cost more. */
 const MANY_CHANGES = 32
+
+interface Item {
+  readonly owner: Instance
+  readonly view: ItemView
+}
 
 export class ViewItems {
   /** of two items at one place that of the lower rank comes first */
@@ -14,18 +19,10 @@ export class ViewItems {
   #items: readonly ItemView[] = []
   /** whose items they are, place by place */
   #owners: Instance[] = []
-  #shown = new Map<Instance, ItemView>()
+  readonly #shown = new Map<Instance, ItemView>()
 
   constructor(definitions: readonly AnyDefinition[]) {
     this.#ranks = new Map(definitions.map((definition, rank) => [definition, rank]))
-  }
-
-  /** Begin anew with these. */
-  fill(instances: readonly Instance[]): void {
-    this.#shown = new Map()
-    for (const instance of instances) this.#show(instance)
-    this.#changed.clear()
-    this.#sort()
   }
 
   /** An instance is new, or may look different. */
@@ -33,39 +30,62 @@ export class ViewItems {
     this.#changed.add(instance)
   }
 
+  /** An instance is part of another one now. */
+  removed(instance: Instance): void {
+    instance.isRemoved = true
+    this.#changed.add(instance)
+  }
+
+  /** Throws what a definition throws; then nothing has changed, and what did is looked at again the next time. */
   items(): readonly ItemView[] {
-    if (this.#changed.size > MANY_CHANGES) {
-      for (const instance of this.#changed) this.#show(instance)
-      this.#sort()
-    } else if (this.#changed.size > 0) {
-      this.#patch()
+    if (this.#changed.size === 0) return this.#items
+    const views: [Instance, ItemView | undefined][] = []
+    for (const instance of this.#changed) {
+      const view = instance.isRemoved ? undefined : instance.view()
+      if (view !== this.#shown.get(instance)) views.push([instance, view])
     }
     this.#changed.clear()
+    if (views.length > MANY_CHANGES) this.#merge(views)
+    else if (views.length > 0) this.#patch(views)
     return this.#items
   }
 
-  #show(instance: Instance): void {
-    const view = instance.view()
-    if (view) this.#shown.set(instance, view)
-    else this.#shown.delete(instance)
+  #merge(views: readonly [Instance, ItemView | undefined][]): void {
+    const changed = new Set(views.map(([instance]) => instance))
+    const fresh: Item[] = []
+    for (const [owner, view] of views) {
+      this.#show(owner, view)
+      if (view) fresh.push({ owner, view })
+    }
+    fresh.sort((one, other) => this.#compare(one.view, one.owner, other.view, other.owner))
+    const items: ItemView[] = []
+    const owners: Instance[] = []
+    const take = ({ owner, view }: Item) => {
+      items.push(view)
+      owners.push(owner)
+    }
+    let next = 0
+    for (const [place, owner] of this.#owners.entries()) {
+      if (changed.has(owner)) continue
+      const view = this.#items[place] as ItemView
+      for (; next < fresh.length; next++) {
+        const item = fresh[next] as Item
+        if (this.#compare(item.view, item.owner, view, owner) > 0) break
+        take(item)
+      }
+      take({ owner, view })
+    }
+    for (const item of fresh.slice(next)) take(item)
+    this.#items = items
+    this.#owners = owners
   }
 
-  #sort(): void {
-    const entries = [...this.#shown]
-    entries.sort(([one, oneView], [other, otherView]) => this.#compare(oneView, one, otherView, other))
-    this.#owners = entries.map(([instance]) => instance)
-    this.#items = entries.map(([, view]) => view)
-  }
-
-  #patch(): void {
-    let items: ItemView[] | undefined
-    for (const instance of this.#changed) {
+  #patch(views: readonly [Instance, ItemView | undefined][]): void {
+    const items = this.#items.slice()
+    for (const [instance, view] of views) {
       const before = this.#shown.get(instance)
-      this.#show(instance)
-      const view = this.#shown.get(instance)
-      if (view === before) continue
-      items ??= this.#items.slice()
       const at = before && this.#placeOf(items, before, instance)
+      this.#show(instance, view)
       if (view && at !== undefined && view.seq === before?.seq) {
         items[at] = view
         continue
@@ -79,7 +99,12 @@ export class ViewItems {
       items.splice(place, 0, view)
       this.#owners.splice(place, 0, instance)
     }
-    if (items) this.#items = items
+    this.#items = items
+  }
+
+  #show(instance: Instance, view: ItemView | undefined): void {
+    if (view) this.#shown.set(instance, view)
+    else this.#shown.delete(instance)
   }
 
   /** Where an item stands, or is to stand. */

@@ -301,6 +301,43 @@ t.test('a row is no start, whatever a definition says', async (t) => {
   })
 })
 
+t.test('what is no match is refused, and a view that fails is made the next time', async (t) => {
+  const log = logOf([question('a'), question('b'), question('c')])
+  const definition: Definition<null, ItemView> = {
+    name: 'own',
+    initial: () => null,
+    match: ({ seq }) => ({ id: `${seq}`, role: 'start' }),
+    start: () => {},
+    update: () => false,
+    view: ({ firstSeq }) => ({ seq: firstSeq }),
+  }
+  for (const match of [
+    { id: 'a', role: 'Start' },
+    { role: 'update' },
+    { group: 'g', role: 'start' },
+    { id: 1, role: 'start' },
+  ]) {
+    const wrong = { ...definition, match: () => match } as unknown as Definition<null, ItemView>
+    t.throws(() => new ConversationAssembler({ all: [wrong] }).apply(opened(single(log))), {
+      code: 'conversation/bad-match',
+    })
+  }
+  let fails = true
+  const failing: typeof definition = {
+    ...definition,
+    view(context) {
+      if (fails && context.id === '1') throw new Error('once')
+      return definition.view(context)
+    },
+  }
+  const assembler = new ConversationAssembler({ all: [failing] })
+  assembler.apply(opened(single(log.slice(0, 2))))
+  t.throws(() => assembler.view('all'), { message: 'once' })
+  fails = false
+  assembler.apply({ type: 'append', entries: single(log.slice(2)) })
+  t.same(assembler.view('all'), [{ seq: 0 }, { seq: 1 }, { seq: 2 }])
+})
+
 t.test('what is no definition is refused', async (t) => {
   const make = (definitions: unknown) => () => new ConversationAssembler(definitions as typeof CONVERSATION)
   t.throws(make({ chat: 'assistant' }), { name: 'TypeError', message: /"chat" must be a list/ })

@@ -24,10 +24,11 @@ t.test('a range lies between two seqs when it begins there', async (t) => {
   t.equal(ranges().isBetween(0, 99), false)
 })
 
-t.test('those of an older part go on with the newer ones', async (t) => {
-  const older = ranges(3)
-  older.goOnWith(ranges(30))
-  t.ok(older.isBetween(2, 4))
-  t.ok(older.isBetween(29, 31))
-  t.notOk(older.isBetween(3, 30))
+t.test('those of an older part stand before', async (t) => {
+  const omitted = ranges(30)
+  omitted.putBefore(ranges(3))
+  omitted.putBefore(ranges())
+  t.ok(omitted.isBetween(2, 4))
+  t.ok(omitted.isBetween(29, 31))
+  t.notOk(omitted.isBetween(3, 30))
 })

@@ -25,7 +25,11 @@ function definition(name: string): AnyDefinition {
 const DEFINITIONS = [definition('a'), definition('b')]
 
 function instance(rank: number, firstSeq: number, seq: number | undefined): Instance {
-  const made = new Instance(DEFINITIONS[rank] as AnyDefinition, { id: `${firstSeq}` }, { firstSeq, isComplete: true })
+  const made = new Instance(
+    DEFINITIONS[rank] as AnyDefinition,
+    { id: `${firstSeq}` },
+    { firstSeq, isComplete: true, isKept: false },
+  )
   ;(made.state as Shown).seq = seq
   return made
 }
@@ -38,7 +42,8 @@ function move(moved: Instance, seq: number | undefined): void {
 
 t.test('items stand by their place, then by the order of their definitions', async (t) => {
   const view = new ViewItems(DEFINITIONS)
-  view.fill([instance(1, 0, 3), instance(0, 1, 3), instance(0, 2, 1), instance(1, 3, undefined)])
+  for (const each of [instance(1, 0, 3), instance(0, 1, 3), instance(0, 2, 1), instance(1, 3, undefined)])
+    view.changed(each)
   t.match(view.items(), [
     { name: 'a', seq: 1 },
     { name: 'a', seq: 3 },
@@ -49,7 +54,7 @@ t.test('items stand by their place, then by the order of their definitions', asy
 t.test('what was given stays as it is', async (t) => {
   const view = new ViewItems(DEFINITIONS)
   const [one, two] = [instance(0, 0, 0), instance(0, 1, 1)]
-  view.fill([one, two])
+  for (const each of [one, two]) view.changed(each)
   const before = view.items()
   const copy = [...before]
   view.changed(one)
@@ -85,7 +90,7 @@ t.test('patched or sorted anew, it is the same', async () => {
           view.changed(changed)
         }
         const anew = new ViewItems(DEFINITIONS)
-        anew.fill(instances)
+        for (const each of instances) anew.changed(each)
         deepStrictEqual(view.items(), anew.items())
       }
     }),
