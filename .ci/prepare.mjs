@@ -22,6 +22,7 @@ function run(command, ...args) {
 // npm writes the hidden lockfile last, so one newer than the lockfile means a whole install of what it names.
 if (modified(INSTALLED) < modified('package-lock.json')) {
   // The Node that runs npm may be older than the packages ask for; the one they run on is not.
+  console.error('installing what is missing, which takes about half a minute')
   run('npm', 'ci', '--no-audit', '--no-fund', '--loglevel=error')
 }
 if (process.argv.includes('--tests') && modified(BUILT) < modified(INSTALLED)) {

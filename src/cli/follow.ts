@@ -61,11 +61,12 @@ export const followCommand = command({
   },
 })
 
-/** Where the log stands, in one line that is drawn again and again, on a terminal; anywhere else nothing. */
+/** Where the log stands, in one line that is drawn again and again, on a terminal; anywhere else a line for each loss. */
 class StatusLine {
   readonly #id: string
   readonly #terminal: Terminal
   #status = ''
+  #isLost = false
   #drawn = false
 
   constructor(id: string, terminal: Terminal) {
@@ -74,8 +75,12 @@ class StatusLine {
   }
 
   tell(status: FollowStatus, next: number | undefined, error: Error | undefined): void {
+    const wasLost = this.#isLost
+    this.#isLost = status === 'reconnecting' || (wasLost && status === 'connecting')
     this.#status = error === undefined ? status : `${status}: ${describeFailure(error)}`
-    this.draw(next)
+    if (this.#terminal.isTTY) this.draw(next)
+    // Each failed try says the same again; one line tells that it is lost, one that it is back.
+    else if (this.#isLost !== wasLost) this.#terminal.write(`${this.#id} ${this.#status}\n`)
   }
 
   draw(next: number | undefined): void {

@@ -34,7 +34,7 @@ export interface ReconnectOptions {
   silence: number
 }
 
-export const RECONNECT_DEFAULTS: ReconnectOptions = { firstDelay: 500, longestDelay: 30_000, silence: 37_500 }
+export const RECONNECT_DEFAULTS: ReconnectOptions = { firstDelay: 500, longestDelay: 10_000, silence: 37_500 }
 
 /** What decides whether a request may be sent twice. */
 export interface Repeatability {

@@ -21,8 +21,10 @@ export interface Retry extends Moment {
 export type AnswerStatus = 'running' | 'settled' | 'closed'
 
 export class Answer {
-  turn = 0
-  step = 0
+  turn: number | undefined
+  step: number | undefined
+  /** seq of the first thing that came of it, a token or the message */
+  firstSign: number | undefined
   /** of the start, when the window holds it */
   started: Moment | undefined
   status: AnswerStatus = 'running'
@@ -43,6 +45,11 @@ export class Answer {
   #hasEvidence = false
 
   start(event: EntryEvent): void {
+    // A message of no step is the whole of its answer.
+    if (event.type === 'assistant/message') {
+      this.#settle(event)
+      return
+    }
     this.#place(event)
     this.started = momentOf(event)
   }
@@ -66,6 +73,7 @@ export class Answer {
     if (this.status !== 'running') return false
     this.#place(event)
     this.#hasEvidence = true
+    this.firstSign ??= event.seq
     this.blocks.add(run)
     this.clock.add(run)
     if (run.kind !== 'tool-call') this.firstVisible ??= firstMoment(run, isVisible)
@@ -78,6 +86,8 @@ export class Answer {
     if (run) return this.#takeRun(event, run)
     this.#place(event)
     this.#hasEvidence = true
+    const isFirst = this.firstSign === undefined
+    this.firstSign ??= event.seq
     switch (field(chunk, 'type')) {
       case 'block-start':
         this.blocks.open(chunk)
@@ -92,7 +102,7 @@ export class Answer {
         this.finish = field(chunk, 'reason')
         return true
       default:
-        return false
+        return isFirst
     }
   }
 
@@ -110,6 +120,7 @@ export class Answer {
 
   #settle(event: EntryEvent): boolean {
     this.#place(event)
+    this.firstSign ??= event.seq
     const data = dataOf(event)
     const message = field(data, 'message')
     const content = field(message, 'content')
@@ -177,7 +188,9 @@ function matchAnswer(event: EntryEvent): Match | null {
     case 'assistant/message':
       // A replacement is what the model is shown from now on, not what was said.
       if (isRow(event) || typeof event.surfaceOp === 'object') return null
-      return matchStep(event, 'update')
+      return (
+        matchStep(event, 'update') ?? (event.surfaceOp === 'append' ? { id: `@${event.seq}`, role: 'start' } : null)
+      )
     case 'step/start':
       return matchStep(event, 'start')
     case 'step/end':

@@ -10,9 +10,12 @@ import type { Moment } from './token-run.ts'
 /** Figures of the tokens are absent when there were none, and when some of them were left out of the window. */
 export interface ChatAssistantView {
   readonly kind: 'assistant'
-  readonly turn: number
-  readonly step: number
-  /** of its start; while that is not in the window, of its first event that is */
+  /** The same as long as there is the item, whatever comes before or behind it. Only a log that starts one step twice has it twice. */
+  readonly id: string
+  /** absent for a message of no step, and so is `step` */
+  readonly turn?: number
+  readonly step?: number
+  /** of its first chunk, or of its message; before there is one, of its start, which may come before the question */
   readonly seq: number
   /** whether the window holds its start */
   readonly isComplete: boolean
@@ -45,13 +48,15 @@ export const chatAssistant: Definition<Answer, ChatAssistantView> = {
 
   ...keepAnswer,
 
-  view({ state, firstSeq, isComplete, hasOmitted }) {
+  view({ id, state, firstSeq, isComplete, hasOmitted }) {
     const { turn, step, status, isInterrupted, started, firstVisible, usage, finish, messageId, ended } = state
     const { first, last, count } = state.clock
     const blocks = state.blocks.view()
     const retry = state.retries.at(-1)
     return {
-      ...{ kind: 'assistant', turn, step, seq: firstSeq, isComplete, status, isInterrupted },
+      ...{ kind: 'assistant', id, seq: state.firstSign ?? firstSeq, isComplete, status, isInterrupted },
+      ...(turn !== undefined && { turn }),
+      ...(step !== undefined && { step }),
       isVisible: firstVisible !== undefined || (status === 'running' ? blocks.some(isNamedCall) : blocks.length > 0),
       blocks,
       ...(started && { startedAt: started.time }),

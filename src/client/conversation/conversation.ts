@@ -1,5 +1,6 @@
 // A session as a user interface needs it: a journal and the views of what it holds, kept up to date together.
 
+import { JournalError } from '../errors.ts'
 import type { Journal, JournalOptions } from '../journal.ts'
 import type { JournalChange, JournalStatus } from '../journal-window.ts'
 import { ConversationAssembler, type ViewDefinitions } from './assembler.ts'
@@ -48,6 +49,18 @@ export class Conversation<Definitions extends ViewDefinitions> {
   /** whether the session has events before those of the views */
   get hasMore(): boolean {
     return this.#journal.hasMore
+  }
+
+  /**
+   * Resolves once the views hold the newest page and are live. Throws the error of a session that cannot be followed,
+   * JournalError `journal/closed` when it was closed before, or deleted.
+   */
+  async ready(): Promise<void> {
+    while (this.status !== 'live') {
+      if (this.#isOver)
+        throw this.error ?? new JournalError('journal/closed', 'the conversation ended before it was live')
+      await this.#nextChange()
+    }
   }
 
   /**

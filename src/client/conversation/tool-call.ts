@@ -7,6 +7,8 @@ import { isRow } from './token-run.ts'
 
 export interface ToolCallView {
   readonly kind: 'tool-call'
+  /** The same as long as there is the item. Only a log that makes one call twice has it twice. */
+  readonly id: string
   readonly callId: string
   /** of the call; while that is not in the window, of its result */
   readonly seq: number
@@ -23,7 +25,7 @@ export interface ToolCallView {
   readonly startedAt?: number
   /** epoch ms */
   readonly endedAt?: number
-  /** the message with the result, as it was appended */
+  /** the message with the result, or the content that stands in its place, as it was appended */
   readonly result?: JsonValue
   readonly error?: JsonValue
   readonly meta?: JsonValue
@@ -76,10 +78,10 @@ export const toolCall: Definition<ToolCall, ToolCallView> = {
     return state.status !== 'running'
   },
 
-  view({ state, firstSeq, isComplete }) {
+  view({ id, state, firstSeq, isComplete }) {
     const { callId, status, turn, step, name, argsRaw, startedAt, endedAt, result, error, meta } = state
     return {
-      ...{ kind: 'tool-call', callId, seq: firstSeq, isComplete, status },
+      ...{ kind: 'tool-call', id, callId, seq: firstSeq, isComplete, status },
       ...(turn !== undefined && { turn }),
       ...(step !== undefined && { step }),
       ...(name !== undefined && { name }),
@@ -110,10 +112,10 @@ function takeResult({ state }: Context<ToolCall>, event: EntryEvent): boolean {
   const data = dataOf(event)
   place(state, data)
   state.callId = resultCallId(data) ?? state.callId
-  state.result = field(data, 'message')
+  state.result = field(data, 'message') ?? field(data, 'content')
   state.error = field(data, 'error')
   state.meta = field(data, 'meta')
-  state.status = state.error === undefined && !saysError(state.result) ? 'done' : 'failed'
+  state.status = state.error === undefined && !saysError(data) && !saysError(state.result) ? 'done' : 'failed'
   state.endedAt = event.time
   return true
 }
@@ -130,8 +132,8 @@ function resultCallId(data: JsonValue): string | undefined {
   )
 }
 
-function saysError(message: JsonValue | undefined): boolean {
-  return contentOf(message).some((part) => field(part, 'isError') === true)
+function saysError(value: JsonValue | undefined): boolean {
+  return field(value, 'isError') === true || contentOf(value).some((part) => field(part, 'isError') === true)
 }
 
 function contentOf(message: JsonValue | undefined): readonly JsonValue[] {

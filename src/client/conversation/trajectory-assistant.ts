@@ -10,8 +10,11 @@ import type { Moment } from './token-run.ts'
 /** Figures of the tokens are absent when there were none, and when some of them were left out of the window. */
 export interface TrajectoryAssistantView {
   readonly kind: 'request'
-  readonly turn: number
-  readonly step: number
+  /** The same as long as there is the item. Only a log that starts one step twice has it twice. */
+  readonly id: string
+  /** absent for a message of no step, and so is `step` */
+  readonly turn?: number
+  readonly step?: number
   /** of its start; while that is not in the window, of its first event that is */
   readonly seq: number
   /** whether the window holds its start */
@@ -43,11 +46,13 @@ export const trajectoryAssistant: Definition<Answer, TrajectoryAssistantView> = 
 
   ...keepAnswer,
 
-  view({ state, firstSeq, isComplete, hasOmitted }) {
+  view({ id, state, firstSeq, isComplete, hasOmitted }) {
     const { turn, step, status, isInterrupted, retries, started, ended, usage, finish, turnReason, messageId } = state
     const { first, last, count } = state.clock
     return {
-      ...{ kind: 'request', turn, step, seq: firstSeq, isComplete },
+      ...{ kind: 'request', id, seq: firstSeq, isComplete },
+      ...(turn !== undefined && { turn }),
+      ...(step !== undefined && { step }),
       status: status === 'closed' ? 'failed' : status,
       isInterrupted: status === 'settled' && isInterrupted,
       retries: [...retries],

@@ -9,6 +9,8 @@ import { deltaRun, firstMoment, isNotEmpty, isRow, lastMoment, lastSeqOf, rowRun
 /** Figures of the tokens are absent when there were none, and when some of them were left out of the window. */
 export interface TurnTailView {
   readonly kind: 'turn-tail'
+  /** The same as long as there is the item. Only a log that starts one turn twice has it twice. */
+  readonly id: string
   readonly turn: number
   /** of the last event of the turn so far, so that it stands behind all others of the turn */
   readonly seq: number
@@ -139,11 +141,11 @@ export const turnTail: Definition<TurnTail, TurnTailView> = {
     return true
   },
 
-  view({ state, isComplete, hasOmitted }) {
+  view({ id, state, isComplete, hasOmitted }) {
     const { turn, lastSeq, startedAt, ended, closing, firstToken, outputTokens, milliseconds } = state
     const wait = firstToken && startedAt !== undefined ? firstToken.time - startedAt : undefined
     return {
-      ...{ kind: 'turn-tail', turn, seq: lastSeq, isComplete, status: ended ? 'closed' : 'open' },
+      ...{ kind: 'turn-tail', id, turn, seq: lastSeq, isComplete, status: ended ? 'closed' : 'open' },
       ...(ended?.reason !== undefined && { reason: ended.reason }),
       ...(startedAt !== undefined && { startedAt }),
       ...(ended && { endedAt: ended.time }),

@@ -2,14 +2,20 @@
 
 import type { JsonValue } from '../../../codec/index.ts'
 import type { Definition } from './definition.ts'
-import { dataOf } from './event-fields.ts'
+import { dataOf, field, textField } from './event-fields.ts'
 import { isRow } from './token-run.ts'
 
 export interface UserMessageView {
   readonly kind: 'user'
+  /** the same as long as there is the item */
+  readonly id: string
   readonly seq: number
   /** epoch ms */
   readonly time: number
+  /** the texts of its content, one after the other */
+  readonly text: string
+  /** who said it, when the host tells: `{ kind: 'user' }`, or a part of the harness in the user's place */
+  readonly source?: JsonValue
   /** as it was appended: `content`, and whatever else the host gave */
   readonly message: JsonValue
 }
@@ -36,7 +42,23 @@ export const userMessage: Definition<UserMessage, UserMessageView> = {
 
   update: () => false,
 
-  view({ state, firstSeq }) {
-    return { kind: 'user', seq: firstSeq, ...state }
+  view({ id, state, firstSeq }) {
+    const { time, message } = state
+    const source = field(message, 'source')
+    return {
+      kind: 'user',
+      id,
+      seq: firstSeq,
+      time,
+      text: textOf(message),
+      ...(source !== undefined && { source }),
+      message,
+    }
   },
+}
+
+function textOf(message: JsonValue): string {
+  const content = field(message, 'content')
+  if (typeof content === 'string') return content
+  return Array.isArray(content) ? content.map((part) => textField(part, 'text') ?? '').join('') : ''
 }

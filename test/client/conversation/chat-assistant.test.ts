@@ -3,7 +3,7 @@ import t from 'tap'
 import type { SessionEvent } from '../../../codec/index.ts'
 import { packEvents } from '../../../codec/index.ts'
 import type { ChatAssistantView } from '../../../src/client/index.ts'
-import { ConversationAssembler, chatAssistant } from '../../../src/client/index.ts'
+import { CONVERSATION, ConversationAssembler, chatAssistant } from '../../../src/client/index.ts'
 import { inTime } from '../../support/arbitraries.ts'
 import type { EventBody } from '../../support/conversations.ts'
 import {
@@ -12,11 +12,13 @@ import {
   logOf,
   message,
   orderlyLog,
+  question,
   retry,
   stepEnd,
   stepStart,
   textToken,
   turnEnd,
+  turnStart,
 } from '../../support/conversations.ts'
 
 function stepsOf(events: readonly SessionEvent[]): readonly ChatAssistantView[] {
@@ -102,6 +104,44 @@ t.test('a replacement of what the model is shown is no answer', async (t) => {
   t.match(step(stepStart(), textToken('a'), message(text('a')), copy), { blocks: [{ text: 'a' }], messageSeq: 2 })
 })
 
+t.test('an answer stands at its first sign, since harnesses start the step before they log the question', async (t) => {
+  const log = logOf([turnStart(), stepStart(), question('?'), textToken('a'), message(text('a')), turnEnd()])
+  for (const [events, order] of [
+    [3, ['assistant', 'user', 'turn-tail']],
+    [4, ['user', 'assistant', 'turn-tail']],
+    [6, ['user', 'assistant', 'turn-tail']],
+  ] as const) {
+    const assembler = new ConversationAssembler(CONVERSATION)
+    assembler.apply({ type: 'append', entries: packEvents(log.slice(0, events)) })
+    t.same(
+      assembler.view('chat').map(({ kind }) => kind),
+      order,
+      `${events} events`,
+    )
+  }
+  const paged = new ConversationAssembler(CONVERSATION)
+  paged.apply({ type: 'append', entries: packEvents(log.slice(2)) })
+  const before = paged.view('chat').map(({ id, kind }) => [kind, id])
+  paged.apply({ type: 'prepend', entries: packEvents(log.slice(0, 2)), from: 0, hasMore: false })
+  t.same(
+    paged.view('chat').map(({ id, kind }) => [kind, id]),
+    before,
+    'an older page moves nothing, and names nothing anew',
+  )
+})
+
+t.test('a message of no step is an answer of its own', async (t) => {
+  const bare: EventBody = {
+    type: 'assistant/message',
+    data: { message: { role: 'assistant', content: text('hi'), id: 'm' } },
+    surfaceOp: 'append',
+  }
+  const said = step(bare)
+  t.match(said, { seq: 0, status: 'settled', isVisible: true, blocks: [{ text: 'hi' }], messageId: 'm', messageSeq: 0 })
+  t.notOk(Object.hasOwn(said, 'turn'))
+  t.notOk(Object.hasOwn(said, 'startedAt'))
+})
+
 t.test('what a block-end brings is visible then', async (t) => {
   const ended = chunk(1, 1, { type: 'block-end', index: 0, block: { type: 'text', text: 'all at once' } })
   t.match(step(stepStart(), ended), { isVisible: true, firstVisible: { seq: 1 }, deltas: undefined })
@@ -143,7 +183,7 @@ t.test('the figures are those of a plain count', async () => {
       for (const step of stepsOf(events)) {
         const { deltas, lastDeltaSeq, firstToken, firstVisible } = step
         const told = { deltas, lastDeltaSeq, firstToken: firstToken?.seq, firstVisible: firstVisible?.seq }
-        const plain = figuresOf(events, step.turn, step.step)
+        const plain = figuresOf(events, step.turn as number, step.step as number)
         if (JSON.stringify(told) !== JSON.stringify(plain)) throw new Error(`${JSON.stringify({ told, plain })}`)
         for (const moment of [firstToken, firstVisible]) {
           if (moment && events[moment.seq]?.time !== moment.time) throw new Error(`the time of ${moment.seq}`)

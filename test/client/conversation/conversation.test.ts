@@ -114,7 +114,9 @@ t.test('older pages are in the views when loadOlder() has resolved', async (t) =
   const bodies = [1, 2, 3, 4, 5].flatMap((turn) => talk(turn, 6))
   const { of, append } = await session(t, ...bodies)
   const conversation = of({ maxMessages: 2 })
-  await until(() => conversation.status === 'live')
+  const early = of({ maxMessages: 2 })
+  t.equal(await early.loadOlder(), true, 'it may be asked before the window is open')
+  await conversation.ready()
   t.ok(conversation.hasMore)
   await append(...talk(6, 6))
   await until(() => conversation.view('chat').some((item) => item.kind === 'turn-tail' && item.turn === 6))
@@ -153,7 +155,8 @@ t.test('a deleted session is ended, a missing one failed, and the views stay', a
   await until(() => conversation.status === 'ended')
   t.equal(conversation.view('chat').length, 3)
   const missing = of()
-  await until(() => missing.status === 'failed')
+  await t.rejects(missing.ready(), { code: 'session/not-found' })
+  t.equal(missing.status, 'failed')
   t.match(missing.error, { code: 'session/not-found' })
 })
 
@@ -193,12 +196,24 @@ t.test('a listener that throws holds up nobody, and is not swallowed', async (t)
   t.match(thrown[0], { message: 'listener' })
 })
 
+t.test('who was unsubscribed by another listener is not called any more', async (t) => {
+  const { of } = await session(t, ...talk(1, 3))
+  const conversation = of()
+  let told = 0
+  const leave: (() => void)[] = []
+  conversation.subscribe(() => leave[0]?.())
+  leave.push(conversation.subscribe(() => told++))
+  await conversation.ready()
+  t.equal(told, 0)
+})
+
 t.test('closing leaves nothing, whenever it comes', async (t) => {
   const { service, client } = await session(t, ...talk(1, 3))
   const before = activeResources().length
   const stop = new AbortController()
   const conversations = [0, 1, 2].map(() => client.session('s').conversation({ signal: stop.signal }))
   conversations[0]?.close()
+  await t.rejects(conversations[0]?.ready() as Promise<unknown>, { code: 'journal/closed' })
   await until(() => conversations[2]?.status === 'live')
   await t.rejects(conversations[0]?.loadOlder() as Promise<unknown>)
   conversations[1]?.[Symbol.dispose]()

@@ -23,7 +23,7 @@ const content = (toolCallId: string, isError = false) => ({ content: [{ type: 't
 t.test('a call, then its result', async (t) => {
   t.strictSame(answered(called('a')), [
     {
-      ...{ kind: 'tool-call', callId: 'a', seq: 0, isComplete: true, status: 'running', turn: 1, step: 1 },
+      ...{ kind: 'tool-call', id: '1:a', callId: 'a', seq: 0, isComplete: true, status: 'running', turn: 1, step: 1 },
       ...{ name: 'bash', argsRaw: '{"command":"ls"}', startedAt: 1_001 },
     },
   ])
@@ -52,6 +52,14 @@ t.test('a result may be a failure', async (t) => {
   ])
 })
 
+t.test('a result without a message is its content', async (t) => {
+  const flat = (isError: boolean): EventBody => {
+    return { type: 'tool/result', data: { turn: 1, callId: 'a', content: 'files', isError }, surfaceOp: 'append' }
+  }
+  t.match(answered(called('a'), flat(false)), [{ status: 'done', result: 'files' }])
+  t.match(answered(called('a'), flat(true)), [{ status: 'failed', result: 'files' }])
+})
+
 t.test('a result whose call is on an older page is there, and says so', async (t) => {
   t.match(answered(result(content('a'))), [{ callId: 'a', status: 'done', isComplete: false, name: undefined }])
 })
@@ -74,6 +82,9 @@ t.test('a user message is one item; what replaces it for the model is none', asy
   const plain: EventBody = { type: 'user/message', data: 'not shown to the model' }
   assembler.apply({ type: 'append', entries: single(logOf([question('hello'), copy, plain])) })
   t.strictSame(assembler.view('users'), [
-    { kind: 'user', seq: 0, time: 1_001, message: { role: 'user', content: 'hello' } },
+    {
+      ...{ kind: 'user', id: '0', seq: 0, time: 1_001, text: 'hello' },
+      message: { role: 'user', content: 'hello' },
+    },
   ])
 })

@@ -14,7 +14,16 @@ const begun = [stepStart(), textToken('a'), textToken('b')]
 
 t.test('started, with what has come', async (t) => {
   t.strictSame(request(...begun), {
-    ...{ kind: 'request', turn: 1, step: 1, seq: 0, isComplete: true, status: 'running', isInterrupted: false },
+    ...{
+      kind: 'request',
+      id: '1:1',
+      turn: 1,
+      step: 1,
+      seq: 0,
+      isComplete: true,
+      status: 'running',
+      isInterrupted: false,
+    },
     ...{ retries: [], started: { seq: 0, time: 1_001 }, firstToken: { seq: 1, time: 1_002 } },
     ...{ lastToken: { seq: 2, time: 1_003 }, deltas: 2, partial: [{ type: 'text', index: 0, text: 'ab' }] },
   })

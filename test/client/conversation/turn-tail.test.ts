@@ -46,7 +46,15 @@ t.test('a turn from its start to its end', async (t) => {
   t.match(tails(...log.slice(0, 5)), [{ status: 'open', seq: 4, timeToFirstToken: 300 }])
   t.strictSame(tails(...log), [
     {
-      ...{ kind: 'turn-tail', turn: 1, seq: 9, isComplete: true, status: 'closed', reason: { kind: 'completed' } },
+      ...{
+        kind: 'turn-tail',
+        id: '1',
+        turn: 1,
+        seq: 9,
+        isComplete: true,
+        status: 'closed',
+        reason: { kind: 'completed' },
+      },
       ...{ startedAt: 1_000, endedAt: 2_000, closing: { step: 1, seq: 7, messageId: 'm1-1' }, timeToFirstToken: 300 },
       tokensPerSecond: 100,
     },
@@ -103,6 +111,8 @@ t.test('what is not known is absent', async (t) => {
   absent(single, 'tokensPerSecond')
   const [back] = tails(at(0, turnStart()), at(0, stepStart()), ...tokens([500, 400]), used(10), turnEnd())
   absent(back, 'tokensPerSecond')
+  const [early] = tails(at(500, turnStart()), stepStart(), at(400, textToken('x')))
+  absent(early, 'timeToFirstToken')
   const [unused] = tails(turnStart(), stepStart(), ...tokens([100, 200]), message(text), turnEnd())
   absent(unused, 'tokensPerSecond')
   absent(tails(turnStart(), turnEnd())[0], 'closing', 'timeToFirstToken', 'tokensPerSecond')
