@@ -107,7 +107,7 @@ t.test('a replacement of what the model is shown is no answer', async (t) => {
 t.test('an answer stands at its first sign, since harnesses start the step before they log the question', async (t) => {
   const log = logOf([turnStart(), stepStart(), question('?'), textToken('a'), message(text('a')), turnEnd()])
   for (const [events, order] of [
-    [3, ['assistant', 'user', 'turn-tail']],
+    [3, ['assistant', 'turn-tail', 'user']],
     [4, ['user', 'assistant', 'turn-tail']],
     [6, ['user', 'assistant', 'turn-tail']],
   ] as const) {
