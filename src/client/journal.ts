@@ -34,7 +34,7 @@ const CHECKS: Checks<JournalOptions> = { maxMessages: messageCount, chunks: chun
 /**
  * A contiguous window over the end of one log. Its changes are an async iterable for one reader: nothing is read before
  * it asks, and a slow reader slows the connection down. The window can be looked at any time; it holds exactly what the
- * changes given so far make of it.
+ * changes given so far make of it, and an older page once `loadOlder()` has resolved, also before that is told.
  *
  * After a loss it connects again, for as long as it takes, and goes on at the window's end. The iteration ends, without
  * throwing, after the status `ended` (the session was deleted) or `failed` (with its `error`), and when the journal is

@@ -7,9 +7,9 @@ import type { Delta, DeltaKind, SessionEvent, SurfaceOp } from '../../codec/even
 import { deltaEvent, isReservedType } from '../../codec/event.ts'
 import type { JsonValue } from '../../codec/json-text.ts'
 
-/** For `fc.assert`: stops after three seconds, which is no failure. */
+/** For `fc.assert`: stops after two seconds, which is no failure. */
 export function inTime(numRuns = 1000): fc.Parameters<unknown> {
-  return { numRuns, interruptAfterTimeLimit: 3000, markInterruptAsFailure: false }
+  return { numRuns, interruptAfterTimeLimit: 2000, markInterruptAsFailure: false }
 }
 
 // ---- text ---------------------------------------------------------------------------------------------------------
