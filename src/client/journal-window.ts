@@ -6,6 +6,7 @@ import { recordRange } from '../../codec/index.ts'
 import { AnswerError, JournalError } from './errors.ts'
 import type { ClosedRun } from './live-run.ts'
 import { LiveRun } from './live-run.ts'
+import { lowerBound } from './lower-bound.ts'
 
 /**
  * - `connecting`: there was no connection yet
@@ -172,12 +173,5 @@ function endOf(records: readonly SessionHistoryRecord[], from: number): number {
 
 /** The index of the entry that begins at a seq, which there is. */
 function indexAt(entries: readonly SessionHistoryRecord[], seq: number): number {
-  let low = 0
-  let high = entries.length - 1
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((entries[middle] as SessionHistoryRecord).event.seq < seq) low = middle + 1
-    else high = middle
-  }
-  return low
+  return lowerBound(entries.length, (place) => (entries[place] as SessionHistoryRecord).event.seq < seq)
 }

@@ -4,7 +4,8 @@
 import type { JsonValue } from '../../../codec/index.ts'
 import { Blocks } from './blocks.ts'
 import type { Context, EntryEvent, Match, StartMatch, UpdateMatch } from './definition.ts'
-import { dataOf, field, integerField, stepId, textField, turnId } from './event-fields.ts'
+import { dataOf, field, integerField, textField } from './event-fields.ts'
+import { isReplacement, matchStep, matchTurnEnd, takePlace } from './matches.ts'
 import { TokenClock } from './token-clock.ts'
 import type { Moment, TokenRun } from './token-run.ts'
 import { deltaRun, firstMoment, isRow, isVisible, rowRun } from './token-run.ts'
@@ -153,9 +154,7 @@ export class Answer {
   }
 
   #place(event: EntryEvent): void {
-    const data = dataOf(event)
-    this.turn = integerField(data, 'turn') ?? this.turn
-    this.step = integerField(data, 'step') ?? this.step
+    takePlace(this, dataOf(event))
   }
 }
 
@@ -181,13 +180,10 @@ export const keepAnswer = {
 /** What an entry is to the answer of a step. The end of a turn closes all that are still running in it. */
 function matchAnswer(event: EntryEvent): Match | null {
   switch (event.type) {
-    case 'turn/end': {
-      const group = turnId(event)
-      return group === undefined ? null : { group, role: 'update' }
-    }
+    case 'turn/end':
+      return matchTurnEnd(event)
     case 'assistant/message':
-      // A replacement is what the model is shown from now on, not what was said.
-      if (isRow(event) || typeof event.surfaceOp === 'object') return null
+      if (isRow(event) || isReplacement(event)) return null
       return (
         matchStep(event, 'update') ?? (event.surfaceOp === 'append' ? { id: `@${event.seq}`, role: 'start' } : null)
       )
@@ -200,12 +196,6 @@ function matchAnswer(event: EntryEvent): Match | null {
     default:
       return isRow(event) ? matchStep(event, 'update') : null
   }
-}
-
-function matchStep(event: EntryEvent, role: 'start' | 'update'): Match | null {
-  const id = stepId(event)
-  const group = turnId(event)
-  return id === undefined || group === undefined ? null : { id, role, group }
 }
 
 function momentOf({ seq, time }: EntryEvent): Moment {

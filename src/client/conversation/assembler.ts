@@ -123,12 +123,7 @@ export class ConversationAssembler<Definitions extends ViewDefinitions> {
       throw new ConversationError('conversation/gap', `entries up to seq ${to - 1} do not join at ${this.#from}`)
     }
     this.#omitted.putBefore(omitted)
-    for (const [place, fold] of this.#folds.entries()) {
-      const { definition, instances } = older[place] as Fold
-      const joined = fold.putBefore(older[place] as Fold)
-      for (const instance of instances) this.#changed(instance)
-      for (const view of this.#viewsIn(definition)) for (const instance of joined) view.removed(instance)
-    }
+    for (const [place, fold] of this.#folds.entries()) fold.putBefore(older[place] as Fold)
     if (from === 0) for (const fold of this.#folds) fold.beWhole()
     this.#from = from
     this.#inputs += entries.length

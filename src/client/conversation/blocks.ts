@@ -5,7 +5,7 @@
 // Nothing has to be opened before it is filled. A block that was closed takes no more; what comes for it begins another.
 
 import type { JsonValue } from '../../../codec/index.ts'
-import { field, integerField, textField } from './event-fields.ts'
+import { argumentsField, field, integerField, textField } from './event-fields.ts'
 import type { TokenKind, TokenRun } from './token-run.ts'
 import { runText } from './token-run.ts'
 
@@ -183,7 +183,7 @@ function fill(slot: Slot, block: JsonValue): void {
   slot.block = block
   slot.blockType = textField(block, 'type') ?? ''
   if (slot.kind === 'tool-call') {
-    replaceText(slot, argumentsText(field(block, 'arguments')))
+    replaceText(slot, argumentsField(block))
     slot.callId = textField(block, 'id') ?? slot.callId
     slot.name = textField(block, 'name') ?? slot.name
   } else if (slot.kind !== 'other') {
@@ -195,11 +195,6 @@ function replaceText(slot: Slot, text: string | undefined): void {
   if (text === undefined) return
   slot.text = text
   slot.rows = []
-}
-
-/** Some providers give them as a value. */
-function argumentsText(given: JsonValue | undefined): string | undefined {
-  return given === undefined || typeof given === 'string' ? given : JSON.stringify(given)
 }
 
 function shown(slot: Slot): Block {

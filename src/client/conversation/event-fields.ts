@@ -19,6 +19,12 @@ export function integerField(value: JsonValue | undefined, key: string): number 
   return Number.isSafeInteger(found) ? (found as number) : undefined
 }
 
+/** The arguments of a tool call as text; some providers give them as a value. */
+export function argumentsField(value: JsonValue | undefined): string | undefined {
+  const given = field(value, 'arguments')
+  return given === undefined || typeof given === 'string' ? given : JSON.stringify(given)
+}
+
 /** The data of an event or a row, to be read field by field. */
 export function dataOf(event: EntryEvent): JsonValue {
   return event.data as JsonValue

@@ -5,6 +5,7 @@
 
 import type { SessionHistoryRecord } from '../../../codec/index.ts'
 import { ConversationError } from '../errors.ts'
+import { lowerBound } from '../lower-bound.ts'
 import type { AnyDefinition, EntryEvent } from './definition.ts'
 import type { Told } from './instance.ts'
 import { Instance } from './instance.ts'
@@ -90,10 +91,8 @@ export class Fold {
   /**
    * Puts an older part before, which was folded by itself and ends where this window begins. Costs what the older part
    * holds, and what the instances were told that it goes on with.
-   * @returns the instances that are now part of an older one
    */
-  putBefore(older: Fold): readonly Instance[] {
-    const joined: Instance[] = []
+  putBefore(older: Fold): void {
     for (const [id, instance] of older.#current) {
       const next = this.#first.get(id)
       const until = next?.firstSeq ?? Number.POSITIVE_INFINITY
@@ -103,7 +102,9 @@ export class Fold {
       }
       if (next && !next.isComplete) {
         for (const one of next.told ?? []) this.#tell(instance, one)
-        joined.push(next)
+        next.remove()
+        this.#changed(next)
+        this.#instances.splice(this.#instances.indexOf(next), 1)
         this.#incomplete.delete(next)
         if (this.#current.get(id) === next) this.#replaceCurrent(id, instance)
       } else if (!next) {
@@ -115,9 +116,8 @@ export class Fold {
     for (const [group, events] of older.#groupEvents) {
       this.#groupEvents.set(group, events.concat(this.#groupEvents.get(group) ?? []))
     }
-    for (const instance of joined) this.#instances.splice(this.#instances.indexOf(instance), 1)
+    for (const instance of older.#instances) this.#changed(instance)
     this.#instances = older.#instances.concat(this.#instances)
-    return joined
   }
 
   #tellGroup(group: string, event: EntryEvent): void {
@@ -176,14 +176,7 @@ export class Fold {
 
 /** Where the first one stands that was told at a seq or later. */
 function placeOf(told: readonly Told[], seq: number): number {
-  let low = 0
-  let high = told.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((told[middle] as Told).event.seq < seq) low = middle + 1
-    else high = middle
-  }
-  return low
+  return lowerBound(told.length, (place) => (told[place] as Told).event.seq < seq)
 }
 
 /** Definitions of others may be written without types. */

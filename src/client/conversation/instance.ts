@@ -17,8 +17,7 @@ export class Instance implements Context<unknown> {
   readonly state: unknown
   readonly isComplete: boolean
   hasOmitted = false
-  /** An older one has gone on with it. */
-  isRemoved = false
+  #isRemoved = false
   /** of what it was told by its id */
   lastSeq: number
   /** What it was told: kept as long as its start may come, and with it what was before. */
@@ -55,7 +54,13 @@ export class Instance implements Context<unknown> {
     this.#shown = undefined
   }
 
+  /** An older one has gone on with it, and shows it. */
+  remove(): void {
+    this.#isRemoved = true
+  }
+
   view(): ItemView | undefined {
+    if (this.#isRemoved) return undefined
     this.#shown ??= { view: this.definition.view(this) }
     return this.#shown.view
   }

@@ -1,5 +1,7 @@
 // Where a window has left events out.
 
+import { lowerBound } from '../lower-bound.ts'
+
 export class OmittedRanges {
   /** first seqs, rising */
   #starts: number[] = []
@@ -16,13 +18,7 @@ export class OmittedRanges {
   /** Whether one begins between two seqs of the window. */
   isBetween(after: number, before: number): boolean {
     const starts = this.#starts
-    let low = 0
-    let high = starts.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((starts[middle] as number) < before) low = middle + 1
-      else high = middle
-    }
-    return low > 0 && (starts[low - 1] as number) > after
+    const place = lowerBound(starts.length, (place) => (starts[place] as number) < before)
+    return place > 0 && (starts[place - 1] as number) > after
   }
 }

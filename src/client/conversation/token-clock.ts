@@ -1,7 +1,7 @@
 // When the tokens of a step came, and how many.
 
 import type { Moment, TokenRun } from './token-run.ts'
-import { firstMoment, isNotEmpty, lastMoment } from './token-run.ts'
+import { firstToken, lastMoment } from './token-run.ts'
 
 export class TokenClock {
   #count = 0
@@ -11,8 +11,7 @@ export class TokenClock {
   add(run: TokenRun): void {
     this.#count += run.fragments.length
     this.#last = lastMoment(run)
-    // A name is given with each token of a row, so with its first one.
-    this.#first ??= run.name === '' ? firstMoment(run, isNotEmpty) : { seq: run.seq, time: run.time }
+    this.#first ??= firstToken(run)
   }
 
   get count(): number {

@@ -78,6 +78,12 @@ export function firstMoment(run: TokenRun, passes: (fragment: string) => boolean
   return place === -1 ? undefined : { seq: run.seq + place, time: timeAt(run, place) }
 }
 
+/** The moment of the first token that carries something: text, reasoning, arguments or a tool's name. */
+export function firstToken(run: TokenRun): Moment | undefined {
+  // A name is given with each token of a row, so with its first one.
+  return run.name === '' ? firstMoment(run, (fragment) => fragment !== '') : { seq: run.seq, time: run.time }
+}
+
 /** The moment of the last token. */
 export function lastMoment(run: TokenRun): Moment {
   const place = run.fragments.length - 1
@@ -98,8 +104,4 @@ export function lastSeqOf(event: EntryEvent): number {
 /** Whether a text holds something other than white space. */
 export function isVisible(text: string): boolean {
   return /\S/.test(text)
-}
-
-export function isNotEmpty(text: string): boolean {
-  return text !== ''
 }

@@ -2,8 +2,8 @@
 
 import type { JsonValue } from '../../../codec/index.ts'
 import type { Context, Definition, EntryEvent, Match } from './definition.ts'
-import { dataOf, field, integerField, textField, turnId } from './event-fields.ts'
-import { isRow } from './token-run.ts'
+import { argumentsField, dataOf, field, textField, turnId } from './event-fields.ts'
+import { isReplacement, matchTurnEnd, takePlace } from './matches.ts'
 
 export interface ToolCallView {
   readonly kind: 'tool-call'
@@ -51,22 +51,18 @@ export const toolCall: Definition<ToolCall, ToolCallView> = {
   initial: () => new ToolCall(),
 
   match(event): Match | null {
-    if (event.type === 'turn/end') {
-      const group = turnId(event)
-      return group === undefined ? null : { group, role: 'update' }
-    }
+    if (event.type === 'turn/end') return matchTurnEnd(event)
     if (event.type === 'tool/call') return matchCall(event, 'start', textField(dataOf(event), 'callId'))
-    if (event.type !== 'tool/result' || isRow(event) || typeof event.surfaceOp === 'object') return null
+    if (event.type !== 'tool/result' || isReplacement(event)) return null
     return matchCall(event, 'update', resultCallId(dataOf(event)))
   },
 
   start({ state }, { event }) {
     const data = dataOf(event)
-    place(state, data)
+    takePlace(state, data)
     state.callId = textField(data, 'callId') ?? ''
     state.name = textField(data, 'name')
-    const given = field(data, 'arguments')
-    state.argsRaw = given === undefined || typeof given === 'string' ? given : JSON.stringify(given)
+    state.argsRaw = argumentsField(data)
     state.startedAt = event.time
   },
 
@@ -110,7 +106,7 @@ function abandon({ state }: Context<ToolCall>): boolean {
 
 function takeResult({ state }: Context<ToolCall>, event: EntryEvent): boolean {
   const data = dataOf(event)
-  place(state, data)
+  takePlace(state, data)
   state.callId = resultCallId(data) ?? state.callId
   state.result = field(data, 'message') ?? field(data, 'content')
   state.error = field(data, 'error')
@@ -139,9 +135,4 @@ function saysError(value: JsonValue | undefined): boolean {
 function contentOf(message: JsonValue | undefined): readonly JsonValue[] {
   const content = field(message, 'content')
   return Array.isArray(content) ? content : []
-}
-
-function place(state: ToolCall, data: JsonValue): void {
-  state.turn = integerField(data, 'turn') ?? state.turn
-  state.step = integerField(data, 'step') ?? state.step
 }

@@ -3,8 +3,9 @@
 import type { JsonValue } from '../../../codec/index.ts'
 import type { Definition, EntryEvent } from './definition.ts'
 import { dataOf, field, integerField, textField, turnId } from './event-fields.ts'
+import { isReplacement } from './matches.ts'
 import type { Moment, TokenRun } from './token-run.ts'
-import { deltaRun, firstMoment, isNotEmpty, isRow, lastMoment, lastSeqOf, rowRun } from './token-run.ts'
+import { deltaRun, firstToken, isRow, lastMoment, lastSeqOf, rowRun } from './token-run.ts'
 
 /** Figures of the tokens are absent when there were none, and when some of them were left out of the window. */
 export interface TurnTailView {
@@ -88,7 +89,7 @@ export class TurnTail {
     const rate = this.#rate
     rate.firstTime ??= run.time
     rate.lastTime = lastMoment(run).time
-    this.firstToken ??= run.name === '' ? firstMoment(run, isNotEmpty) : { seq: run.seq, time: run.time }
+    this.firstToken ??= firstToken(run)
   }
 
   #takeChunk(chunk: JsonValue | undefined, { seq, time }: EntryEvent): void {
@@ -126,8 +127,7 @@ export const turnTail: Definition<TurnTail, TurnTailView> = {
 
   match(event) {
     const id = turnId(event)
-    if (id === undefined) return null
-    if (!isRow(event) && typeof event.surfaceOp === 'object') return null
+    if (id === undefined || isReplacement(event)) return null
     return { id, role: event.type === 'turn/start' ? 'start' : 'update' }
   },
 

@@ -1,6 +1,7 @@
 // The items of one view in their order. What readers were given stays as it is: a change makes a new list, in which only
 // the items that changed are others.
 
+import { lowerBound } from '../lower-bound.ts'
 import type { AnyDefinition, ItemView } from './definition.ts'
 import type { Instance } from './instance.ts'
 
@@ -30,18 +31,12 @@ export class ViewItems {
     this.#changed.add(instance)
   }
 
-  /** An instance is part of another one now. */
-  removed(instance: Instance): void {
-    instance.isRemoved = true
-    this.#changed.add(instance)
-  }
-
   /** Throws what a definition throws; then nothing has changed, and what did is looked at again the next time. */
   items(): readonly ItemView[] {
     if (this.#changed.size === 0) return this.#items
     const views: [Instance, ItemView | undefined][] = []
     for (const instance of this.#changed) {
-      const view = instance.isRemoved ? undefined : instance.view()
+      const view = instance.view()
       if (view !== this.#shown.get(instance)) views.push([instance, view])
     }
     this.#changed.clear()
@@ -109,14 +104,9 @@ export class ViewItems {
 
   /** Where an item stands, or is to stand. */
   #placeOf(items: readonly ItemView[], view: ItemView, owner: Instance): number {
-    let low = 0
-    let high = items.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#compare(items[middle] as ItemView, this.#owners[middle] as Instance, view, owner) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
+    return lowerBound(items.length, (place) => {
+      return this.#compare(items[place] as ItemView, this.#owners[place] as Instance, view, owner) < 0
+    })
   }
 
   #compare(view: ItemView, owner: Instance, otherView: ItemView, other: Instance): number {
