@@ -138,11 +138,13 @@ async function receive(
   body.on('data', onData).on('end', resolve).on('error', reject).on('close', reject)
   // A decoder is handed over paused, and stays so for a mere listener.
   body.resume()
+  const watch = watchIdle(request, idleMs, reject)
   try {
-    await withinIdle(request, idleMs, promise)
+    await promise
   } catch (error) {
     throw bodyProblem(request, error)
   } finally {
+    clearInterval(watch)
     // Its error listener stays: what is left of the body may still fail.
     body.off('data', onData)
     letGo(request, body)
@@ -161,21 +163,25 @@ function letGo(request: BodyRequest, body: Readable): void {
 
 /** Wait for more of a body as long as bytes come over the connection at all. */
 async function withinIdle<T>(request: BodyRequest, idleMs: number, next: Promise<T>): Promise<T> {
-  const { socket } = request.raw
   const { promise: idle, reject } = Promise.withResolvers<never>()
+  const watch = watchIdle(request, idleMs, reject)
+  next.catch(() => {})
+  try {
+    return await Promise.race([next, idle])
+  } finally {
+    clearInterval(watch)
+  }
+}
+
+/** Reject when no byte comes over the connection for a while. */
+function watchIdle({ raw: { socket } }: BodyRequest, idleMs: number, reject: (problem: Problem) => void) {
   let seen = socket.bytesRead
-  const timer = setInterval(() => {
+  return setInterval(() => {
     if (socket.bytesRead === seen) {
       reject(new Problem('request/timeout', `nothing of the body came for ${idleMs / 1000} s`, { limit: idleMs }))
     }
     seen = socket.bytesRead
   }, idleMs)
-  next.catch(() => {})
-  try {
-    return await Promise.race([next, idle])
-  } finally {
-    clearInterval(timer)
-  }
 }
 
 function tooLarge(limit: number): Problem {
@@ -219,11 +225,12 @@ export function codingProblem(coding: string): Problem {
 const SMALL_PIECE_BYTES = 4 * 1024
 const MANY_PIECES = 16
 const BLOCK_BYTES = 64 * 1024
+const NO_BLOCK = new Uint8Array(0)
 
 /** The pieces of one body, in order. */
 class Pieces {
   #pieces: Uint8Array[] = []
-  #block = new Uint8Array(0)
+  #block = NO_BLOCK
   #filled = 0
 
   add(piece: Uint8Array): void {

@@ -8,12 +8,22 @@ const TURN_MS = 5
 
 let began: number | undefined
 
-/** Resolved at once in a young turn, in the next turn otherwise. */
-export async function nextTurnIfLong(): Promise<void> {
-  while (began !== undefined && performance.now() - began > TURN_MS) await nextTurn()
-  if (began !== undefined) return
-  began = performance.now()
-  setImmediate(() => {
-    began = undefined
-  })
+/** Nothing to wait for in a young turn; resolved in a later turn otherwise. */
+export function nextTurnIfLong(): Promise<void> | undefined {
+  if (began !== undefined && performance.now() - began > TURN_MS) return nextYoungTurn()
+  if (began === undefined) {
+    began = performance.now()
+    setImmediate(grownOld)
+  }
+  return undefined
+}
+
+/** Others may have waited for the same turn, and filled it. */
+async function nextYoungTurn(): Promise<void> {
+  await nextTurn()
+  await nextTurnIfLong()
+}
+
+function grownOld(): void {
+  began = undefined
 }

@@ -12,7 +12,7 @@
 import type { ChunksMode, EndReason } from '../../codec/index.ts'
 import { Problem } from '../../codec/index.ts'
 import type { PagePiece } from './page.ts'
-import { Page } from './page.ts'
+import { livePieces, Page } from './page.ts'
 import type { HistoryStore, LogHint, SessionState } from './store.ts'
 
 /** Where a follower's lines go. */
@@ -192,13 +192,7 @@ export class Feed {
           this.#stir()
           return
         }
-        const live = new Page(this.#store, session, {
-          from: this.#head + 1,
-          to: this.#known + 1,
-          fixed: true,
-          chunks: 'expanded',
-        })
-        for await (const piece of live.pieces()) {
+        for await (const piece of livePieces(this.#store, session.log, this.#head + 1, this.#known + 1)) {
           await this.#hand(piece)
           if (this.#level.size === 0 || this.#ended) break
         }

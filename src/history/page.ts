@@ -213,6 +213,30 @@ async function* gathered(batches: AsyncGenerator<Batch>): AsyncGenerator<Batch> 
   if (lines.length > 0) yield { lines, to }
 }
 
+/**
+ * What was committed in `[from, to)`, a line for each event: what those who are level with a log get, and nobody waits
+ * longer for than it takes.
+ * @throws Problem when the store fails or the session is deleted meanwhile
+ */
+export async function* livePieces(
+  store: HistoryStore,
+  log: number,
+  from: number,
+  to: number,
+): AsyncGenerator<PagePiece> {
+  const size = new BatchSize()
+  let at = from
+  while (at < to) {
+    const records = await store.read(log, at, to, { maxBytes: size.next(), chunkLines: true })
+    const end = endOf(records)
+    for await (const batch of expandedLines(records, at, to)) {
+      yield { from: at, to: batch.to, bytes: join(batch.lines, Buffer.allocUnsafe) }
+      at = batch.to
+    }
+    at = end
+  }
+}
+
 class BatchSize {
   #first = true
 

@@ -55,18 +55,24 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
   const known = new KnownRoutes()
   app.decorate('drain', drain)
   app.addHook('onRoute', (route) => known.add(route))
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks with callbacks: one that is async makes a promise for each request, and every append passes here.
+  app.addHook('onRequest', (request, reply, done) => {
     drain.track(reply.raw)
     answering.set(request.raw.socket, { request: request.raw, answer: reply.raw })
     closeWhenStalled(reply, config.stallMs)
     if (!request.routeOptions.config.whileDraining) drain.refuse()
     checkRequest(request)
     if (request.is404) throw known.problem(request.method, request.url)
+    done()
   })
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (drain.started) reply.header('Connection', 'close')
+    done()
   })
-  app.addHook('onResponse', async (request) => linger(request))
+  app.addHook('onResponse', (request, _reply, done) => {
+    linger(request)
+    done()
+  })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler((request) => {
     throw known.problem(request.method, request.url)
@@ -109,7 +115,7 @@ function checkRequest({ raw }: FastifyRequest): void {
     throw new Problem('request/invalid', 'a request names its host', { path: 'Host' })
   }
   // Of several the parser keeps the first, and whoever stands before this server may have kept another.
-  if (raw.rawHeaders.filter((each, at) => at % 2 === 0 && each.toLowerCase() === 'host').length > 1) {
+  if (hosts(raw.rawHeaders) > 1) {
     throw new Problem('request/invalid', 'a request names its host once', { path: 'Host' })
   }
   if ((raw.headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
@@ -123,6 +129,15 @@ function checkRequest({ raw }: FastifyRequest): void {
   } catch {
     throw new Problem('request/invalid', 'the query is not well percent-encoded', { path: 'query' })
   }
+}
+
+function hosts(rawHeaders: readonly string[]): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
 }
 
 /** A client that stopped reading holds memory; a store that is slow is no fault of the client's. */

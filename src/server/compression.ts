@@ -50,7 +50,9 @@ export async function registerCompression(app: FastifyInstance): Promise<void> {
     onInvalidRequestPayload: (_coding, _request, error) => error,
   })
   app.addHook('onRequest', lowerCaseCoding)
-  app.addHook('preParsing', async (request, _reply, body) => (isCoded(request) ? new BorrowedBody(request.raw) : body))
+  app.addHook('preParsing', (request, _reply, body, done) => {
+    done(null, isCoded(request) ? new BorrowedBody(request.raw) : body)
+  })
   // After the plugin's own hook, which adds its value in lower case.
   app.addHook('onRoute', (route) => {
     route.onSend = [route.onSend ?? [], tidyVary].flat()
@@ -62,17 +64,19 @@ function isCoded({ headers }: FastifyRequest): boolean {
 }
 
 /** Names of codings are the same in any case; the plugin compares them as they are. */
-async function lowerCaseCoding({ headers }: FastifyRequest): Promise<void> {
+function lowerCaseCoding({ headers }: FastifyRequest, _reply: FastifyReply, done: () => void): void {
   if (headers['content-encoding'] !== undefined) {
     headers['content-encoding'] = headers['content-encoding'].trim().toLowerCase()
   }
+  done()
 }
 
-async function tidyVary(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
-  const readOnly = request.method === 'GET' || request.method === 'HEAD'
-  const given = [reply.getHeader('vary') ?? []].flat().join(',')
-  const names = given.split(',').flatMap((name) => name.trim() || [])
-  const others = names.filter((name) => name.toLowerCase() !== 'accept-encoding')
-  if (readOnly || names.length > 0) reply.header('Vary', [...others, 'Accept-Encoding'].join(', '))
-  return payload
+function tidyVary(request: FastifyRequest, reply: FastifyReply, _payload: unknown, done: () => void): void {
+  const given = reply.getHeader('vary')
+  if (given !== undefined || request.method === 'GET' || request.method === 'HEAD') {
+    const names = `${given ?? ''}`.split(',').flatMap((name) => name.trim() || [])
+    const others = names.filter((name) => name.toLowerCase() !== 'accept-encoding')
+    reply.header('Vary', [...others, 'Accept-Encoding'].join(', '))
+  }
+  done()
 }

@@ -104,9 +104,11 @@ export function openWriter(path: string, busyTimeout: number): Connection {
     // Both must come before the first table; they do nothing on a store that has tables.
     db.exec('PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL')
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF')
-    // After a burst the WAL is cut back to this size at the next checkpoint.
+    // The writer makes checkpoints when it is idle. SQLite's own, which a commit waits for, are for when it never is. After
+    // a burst the WAL is cut back to the limit at the next one.
+    db.exec('PRAGMA wal_autocheckpoint = 1500; PRAGMA journal_size_limit = 67108864')
     // Each request has a savepoint, and SQLite keeps for it what pages held before: in memory, not in a file for each.
-    db.exec('PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY')
+    db.exec('PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY')
     transact(db, () => prepareSchema(db, path))
     return { db, generation: generationOf(db) }
   } catch (error) {

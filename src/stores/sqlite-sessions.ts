@@ -33,6 +33,15 @@ export class SqliteSessions {
     this.#statements.commit.run()
   }
 
+  /** Fold into the file what of the WAL no reader needs, without waiting for any. What fails is left to the next time. */
+  checkpoint(): void {
+    try {
+      this.#statements.checkpoint.get()
+    } catch {
+      // A commit that cannot be made durable says so itself.
+    }
+  }
+
   /** SQLite ends a transaction by itself after some errors, a full disk for one. */
   get inTransaction(): boolean {
     return this.#db.isTransaction
@@ -153,6 +162,7 @@ function prepare(db: DatabaseSync) {
   return {
     begin: db.prepare('BEGIN IMMEDIATE'),
     commit: db.prepare('COMMIT'),
+    checkpoint: db.prepare('PRAGMA wal_checkpoint(PASSIVE)'),
     savepoint: db.prepare('SAVEPOINT request'),
     release: db.prepare('RELEASE request'),
     dataVersion: db.prepare('PRAGMA data_version'),

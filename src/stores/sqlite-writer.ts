@@ -30,6 +30,12 @@ const READ_SLICE_MS = 5
 const COMMIT_SLICE_MS = 20
 /** After a failure, of a full disk for one, clearing waits this long before it tries again. */
 const CLEARING_PAUSE_MS = 1_000
+/**
+ * The WAL is folded into the file after this many commits, in a turn that has nothing else to do: the commit that grew the
+ * WAL beyond SQLite's own bound would wait for it, several times as long as for itself. A commit of one request writes two
+ * to eight pages, so the bound is out of its reach.
+ */
+const CHECKPOINT_COMMITS = 128
 /** Logs whose end is kept in memory; the end of another is read again, which costs a few index probes. */
 const KEPT_LOGS = 1_024
 
@@ -66,6 +72,8 @@ class Writer {
   #hints = new Map<number, LogHint>()
   #scheduled = false
   #clearingAfter = 0
+  /** Since the last checkpoint. */
+  #commits = 0
   #closing: number | undefined
 
   constructor(port: MessagePort, { path, lineBytes, busyTimeout }: WriterOptions) {
@@ -207,10 +215,18 @@ class Writer {
     const ready = this.#read()
     if (ready.length > 0) this.#commit(ready)
     this.#report()
-    const cleared = this.#queue.length === 0 && this.#closing === undefined && this.#clear()
     if (this.#queue.length > 0) this.#schedule()
     else if (this.#closing !== undefined) this.#close(this.#closing)
-    else if (cleared) this.#schedule()
+    else if (this.#clear() || this.#checkpoint(ready.length === 0)) this.#schedule()
+  }
+
+  /** Returns whether one is due and waits for an idle turn. */
+  #checkpoint(idle: boolean): boolean {
+    if (this.#commits < CHECKPOINT_COMMITS) return false
+    if (!idle) return true
+    this.#commits = 0
+    this.#sessions.checkpoint()
+    return false
   }
 
   /** Clear a little of what was deleted. Returns whether there is more; nobody waits for it, so a failure is no answer. */
@@ -275,6 +291,7 @@ class Writer {
       }
       if (performance.now() >= this.#clearingAfter) this.#sessions.clearSome()
       this.#sessions.commit()
+      this.#commits++
       for (const { job, value } of answered) this.#answer({ number: job.number, value })
       this.#queue = [...again, ...ready.slice(taken), ...this.#queue]
     } catch (error) {

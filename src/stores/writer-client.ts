@@ -55,12 +55,15 @@ export class WriterClient {
   call<T>(call: WriterCall, bytes: readonly Uint8Array<ArrayBuffer>[] = []): Promise<T> {
     if (this.#gone) return Promise.reject(this.#gone)
     const number = this.#number++
-    if (this.#outbox.length === 0) setImmediate(() => this.#send())
+    const idle = this.#waiting.size === 0
+    if (this.#outbox.length === 0 && !idle) setImmediate(() => this.#send())
     this.#outbox.push({ number, call })
     for (const { buffer } of bytes) this.#transfers.push(buffer)
-    return new Promise<T>((resolve, reject) => {
+    const answer = new Promise<T>((resolve, reject) => {
       this.#waiting.set(number, { resolve: resolve as (value: unknown) => void, reject })
     })
+    if (idle) this.#send()
+    return answer
   }
 
   /** Append a small body. Its pieces must stay as they are until the answer. */
@@ -93,7 +96,10 @@ export class WriterClient {
     await ended
   }
 
-  /** What gathered in one turn of the event loop goes in one message: a message costs more than most calls. */
+  /**
+   * What gathered in one turn of the event loop goes in one message: a message costs more than most calls. To a writer
+   * that has nothing to do the first call goes at once.
+   */
   #send(): void {
     const requests = this.#outbox
     const transfers = this.#transfers

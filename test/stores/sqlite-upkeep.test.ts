@@ -56,6 +56,21 @@ t.test('the WAL stays bounded while readers never cease', async (t) => {
   t.ok(largest < 16 * 1024 * 1024, `22 MB appended, the WAL had ${largest} bytes at most`)
 })
 
+t.test('an idle writer folds the WAL into the file, before a commit would have to', async (t) => {
+  const { path, history } = await opened(t)
+  await history.create('s', undefined)
+  for (let seq = 0; seq < 200; seq++) await history.append('s', bodyOfEvents([userMessage(seq)]), {})
+  t.ok(statSync(`${path}-wal`).size < 1_500 * 8192, 'SQLite itself would have waited for a longer WAL')
+  const copy = join(t.testdirName, 'without-wal.db')
+  await until(() => {
+    copyFileSync(path, copy)
+    const db = new DatabaseSync(copy)
+    const stored = count(db, `sqlite_schema WHERE name = 'records'`) && count(db, 'records')
+    db.close()
+    return stored > 100
+  })
+})
+
 t.test('what was deleted is cleared in small steps, and the space is given back', async (t) => {
   const { path, history, db } = await opened(t)
   await history.create('kept', undefined)
