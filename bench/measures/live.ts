@@ -2,7 +2,9 @@
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { LatencyResult, LatencyTarget, LatencyTask, LatencyTurn } from '../clients/live-latency.ts'
 import { longSessionHeader, longSessionPieces } from '../fixtures/index.ts'
+import { runChild } from '../measuring/child-task.ts'
 import { LiveClient, Ticker } from '../measuring/live-client.ts'
 import { MeasuredProcess } from '../measuring/measured-process.ts'
 import type { Figure, Section } from '../measuring/report.ts'
@@ -14,8 +16,10 @@ import { percentile } from '../measuring/statistics.ts'
 const LENGTHS = [10_000, 500_000]
 /** Events a second of the latency. */
 const RATE = 100
-/** Not counted: processes that were idle find their memory cold. */
-const WARM_UP_SECONDS = 3
+/** As fast as they go, before the pace: a service in use has long been compiled. */
+const WARM_UP_EVENTS = 5_000
+/** A client that collects its garbage would count its own pauses: this one is done before it has to. */
+const CLIENT_FLAGS = ['--max-semi-space-size=64']
 const FOLLOWERS = 1_000
 const STORED = 50_000
 
@@ -37,44 +41,55 @@ export async function measureLive(bench: Bench): Promise<Section> {
 
 /** One follower, 100 events a second, on sessions of two lengths; and what a plain server needs for the commit alone. */
 async function latency(bench: Bench, service: MeasuredProcess): Promise<Figure[]> {
-  const figures: Figure[] = []
-  const seconds = bench.quick ? 4 : 15
-  for (const events of LENGTHS) {
-    const id = `latency-${events}`
-    bench.progress(`live latency, session of ${events.toLocaleString('en')} events`)
-    await importSession(service, longSessionHeader(id), longSessionPieces(events))
-    const client = await LiveClient.open(service.port, `/v1/sessions/${id}/follow?afterSeq=${events - 1}`)
-    const ticker = await Ticker.open(service.port, id)
-    await ticker.run(RATE, WARM_UP_SECONDS + seconds)
-    await settled(() => client.lines)
-    const name = `session of ${events.toLocaleString('en')}`
-    figures.push(
-      ...delays(`append to follower, ${name}`, client.delays.slice(RATE * WARM_UP_SECONDS)),
-      ...delays(`append to acknowledgement, ${name}`, ticker.delays.slice(RATE * WARM_UP_SECONDS)),
-    )
-    client.close()
-    ticker.close()
-  }
-  bench.progress('the same pace, a plain commit server')
   const plain = await MeasuredProcess.startReference(new URL('../references/commit-server.ts', import.meta.url), [
     join(bench.directory, 'live-commits.db'),
   ])
   try {
-    const ticker = await Ticker.open(plain.port, 'plain')
-    await ticker.run(RATE, WARM_UP_SECONDS + seconds)
-    figures.push(
-      ...delays('append to acknowledgement, plain commit server', ticker.delays.slice(RATE * WARM_UP_SECONDS)),
-    )
-    ticker.close()
+    const alone = { port: plain.port, id: 'plain' }
+    const fresh = await sessionTarget(service, 'fresh', 0)
+    bench.progress('live latency of a fresh process')
+    const [[first] = []] = await pace([fresh], { rate: RATE, seconds: 3, uncountedSeconds: 0, rounds: 1 })
+    await pace([fresh, alone], { rate: WARM_UP_EVENTS, seconds: 1, uncountedSeconds: 0, rounds: 1 })
+    const targets = [alone]
+    for (const events of LENGTHS) targets.push(await sessionTarget(service, `latency-${events}`, events))
+    const rounds = bench.quick ? 2 : 5
+    bench.progress(`live latency, sessions of ${LENGTHS.map(count).join(' and ')} events`)
+    const [commits = [], ...sessions] = await pace(targets, { rate: RATE, seconds: 6, uncountedSeconds: 1, rounds })
+    return [
+      ...delays('append to follower, the first 300 events of a fresh process', first?.followed ?? []),
+      ...sessions.flatMap((turns, place) => [
+        ...turnDelays(`append to follower, session of ${count(LENGTHS[place] as number)}`, turns, 'followed'),
+        ...turnDelays(`append to acknowledgement, session of ${count(LENGTHS[place] as number)}`, turns),
+      ]),
+      ...turnDelays('append to acknowledgement, plain commit server', commits),
+    ]
   } finally {
     await plain.stop()
   }
-  return figures
+}
+
+async function sessionTarget(service: MeasuredProcess, id: string, events: number): Promise<LatencyTarget> {
+  await importSession(service, longSessionHeader(id), longSessionPieces(events))
+  return { port: service.port, id, follow: `/v1/sessions/${id}/follow?afterSeq=${events - 1}` }
+}
+
+function pace(targets: readonly LatencyTarget[], options: Omit<LatencyTask, 'targets'>): Promise<LatencyResult> {
+  return runChild('live-latency', { targets, ...options }, CLIENT_FLAGS)
+}
+
+function turnDelays(name: string, turns: readonly LatencyTurn[], of: keyof LatencyTurn = 'acknowledged'): Figure[] {
+  return [50, 99].map((percent) =>
+    spread(
+      `${name}, p${percent}`,
+      'ms',
+      turns.map((turn) => percentile(turn[of], percent)),
+    ),
+  )
 }
 
 /** A thousand followers, 50 events a second. */
 async function fanOut(bench: Bench, service: MeasuredProcess): Promise<Figure[]> {
-  bench.progress(`${FOLLOWERS.toLocaleString('en')} followers`)
+  bench.progress(`${count(FOLLOWERS)} followers`)
   await importSession(service, longSessionHeader('fan-out'), longSessionPieces(1_000))
   await delay(500)
   const before = service.memory()
@@ -98,14 +113,9 @@ async function fanOut(bench: Bench, service: MeasuredProcess): Promise<Figure[]>
   const all = clients.flatMap((client) => client.delays)
   for (const client of clients) client.close()
   ticker.close()
-  const name = `${FOLLOWERS.toLocaleString('en')} followers, 50 events/s`
+  const name = `${count(FOLLOWERS)} followers, 50 events/s`
   return [
-    single(
-      `${name}, lines received`,
-      '',
-      lines,
-      `of ${(sent * FOLLOWERS).toLocaleString('en')}, ${faults} out of order`,
-    ),
+    single(`${name}, lines received`, '', lines, `of ${count(sent * FOLLOWERS)}, ${faults} out of order`),
     ...delays(`${name}, append to follower`, all),
     ...delays(`${name}, /livez beside it`, waits),
     single(`${name}, processor`, '', busy / 1000 / seconds, 'cores'),
@@ -116,7 +126,7 @@ async function fanOut(bench: Bench, service: MeasuredProcess): Promise<Figure[]>
 
 /** From the first event of a stored session to its end. */
 async function catchUp(bench: Bench, service: MeasuredProcess): Promise<Figure[]> {
-  bench.progress(`catching up with ${STORED.toLocaleString('en')} events`)
+  bench.progress(`catching up with ${count(STORED)} events`)
   await importSession(service, longSessionHeader('stored'), longSessionPieces(STORED))
   const figures: Figure[] = []
   for (const chunks of ['packed', 'expanded']) {
@@ -133,7 +143,7 @@ async function catchUp(bench: Bench, service: MeasuredProcess): Promise<Figure[]
       client.close()
       ticker.close()
     }
-    figures.push(spread(`catching up with ${STORED.toLocaleString('en')} events, ${chunks}`, '/s', rates, 'events'))
+    figures.push(spread(`catching up with ${count(STORED)} events, ${chunks}`, '/s', rates, 'events'))
   }
   return figures
 }
@@ -166,6 +176,10 @@ class Pings {
 
 function delays(name: string, values: readonly number[]): Figure[] {
   return [50, 99].map((percent) => single(`${name}, p${percent}`, 'ms', percentile(values, percent)))
+}
+
+function count(things: number): string {
+  return things.toLocaleString('en')
 }
 
 /** Until a count has not moved for a while. */

@@ -6,10 +6,11 @@ import { spawn } from 'node:child_process'
 /**
  * Run one of the bench's clients to its end.
  * @param name of the file in `bench/clients`, without its ending
+ * @param flags for Node.js
  */
-export async function runChild<Result>(name: string, task: object): Promise<Result> {
+export async function runChild<Result>(name: string, task: object, flags: readonly string[] = []): Promise<Result> {
   const file = new URL(`../clients/${name}.ts`, import.meta.url).pathname
-  const args = ['--expose-gc', file, JSON.stringify(task)]
+  const args = ['--expose-gc', ...flags, file, JSON.stringify(task)]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const closed = new Promise<number | null>((resolve, reject) => child.once('close', resolve).once('error', reject))
   let output = ''

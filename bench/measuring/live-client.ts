@@ -87,6 +87,7 @@ export class Ticker {
     const ticker = new Ticker(id)
     ticker.#socket = await bareSocket(port, (bytes) => ticker.#take(bytes))
     ticker.#socket.on('error', (error) => ticker.#waiting[0]?.failed(error))
+    ticker.#socket.on('close', () => ticker.#waiting[0]?.failed(new Error('the server has closed the connection')))
     return ticker
   }
 
