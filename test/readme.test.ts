@@ -9,7 +9,12 @@ import { startService } from './support/service.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-const CLIENT = new URL('../src/client/index.ts', import.meta.url)
+/** What the package's names lead to is built first; this is what it is built from. */
+const SOURCES = {
+  scrollback: '../src/client/index.ts',
+  'scrollback/codec': '../codec/index.ts',
+  'scrollback/conversation': '../src/client/conversation/index.ts',
+}
 const run = promisify(execFile)
 
 const RECIPE = /<!-- recipe: (\w+) -->\n```(sh|js)\n([\s\S]*?)```/g
@@ -23,7 +28,18 @@ const EXPECTED: Record<string, RegExp> = {
   tokens: /[A-Za-z]{3,}.* [a-z]+/s,
   sdk: /^\{ head: 0, appended: 1, duplicates: 0, epoch: '\S+' \}\n((event|chunks) \d+\n)+$/,
   chat: /^user: [^\n]+\nsettled reasoning\+[^\n]+\n([^\n]+\n)*first token after \d+ ms\n$/,
+  browser: /^(assistant( turn-tail)?\n)+user assistant tool-call assistant turn-tail user assistant turn-tail\n$/,
   export: /^\[\d+,"user"\]\n(\[\d+,"(user|assistant)"\]\n)+"demo"\n$/,
+}
+
+/** What a page in a browser does with a recipe: it waits for the end, pages back and closes. */
+const DRIVEN: Record<string, string> = {
+  browser: `
+    const { head } = await (await fetch(session)).json()
+    while (opened?.to !== head + 1) await new Promise((resolve) => live.addEventListener('message', resolve, { once: true }))
+    while (opened.hasMore) await loadOlder()
+    live.close()
+  `,
 }
 
 t.test('each recipe of the README does what it says', async (t) => {
@@ -39,13 +55,17 @@ t.test('each recipe of the README does what it says', async (t) => {
   const there = (script: string) => script.replaceAll('localhost:7411', new URL(service.url).host)
   const inShell = (script: string) =>
     run('bash', ['-euo', 'pipefail', '-c', there(script)], { cwd: t.testdirName }).then(({ stdout }) => stdout)
-  const inNode = (script: string) =>
-    // What the package's name leads to is built first; this is what it is built from.
-    run(process.execPath, ['--input-type=module', '-e', there(script).replace("'scrollback'", `'${CLIENT}'`)]).then(
+  const inNode = (script: string) => {
+    const code = there(script).replace(/(?<=from ')[\w/]+(?=')/g, (name) =>
+      String(new URL(SOURCES[name as keyof typeof SOURCES], import.meta.url)),
+    )
+    return run(process.execPath, ['--experimental-eventsource', '--input-type=module', '-e', code]).then(
       ({ stdout }) => stdout,
     )
+  }
   for (const { name, language, script } of recipes) {
-    t.match(await (language === 'js' ? inNode : inShell)(script), EXPECTED[name] as RegExp, name)
+    const whole = script + (DRIVEN[name] ?? '')
+    t.match(await (language === 'js' ? inNode : inShell)(whole), EXPECTED[name] as RegExp, name)
     if (name === 'append') t.match(await inShell(script), /^1\n\[1,0,2\]\n$/, 'the same again')
   }
 })
