@@ -9,12 +9,12 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { Random } from '../../bench/fixtures/random.ts'
 import type { SessionEvent, SessionHistoryRecord } from '../../codec/index.ts'
 import { expandRecord, recordRange } from '../../codec/index.ts'
 import type { FollowedLog, FollowOptions, Journal, JournalOptions, SessionClient } from '../../src/client/index.ts'
 import { HistoryClient } from '../../src/client/index.ts'
 import { assertCovers, assertGapless, assistantMessage, textDelta } from '../support/logs.ts'
-import { randomFrom } from './random.ts'
 import { ServiceProcess, steadyPort } from './service-process.ts'
 
 /** Each round compares the whole log, so a store that grew for hundreds of rounds would take most of the time. */
@@ -236,8 +236,8 @@ const FOLLOWERS: readonly ((session: SessionClient, older: Reader | undefined) =
  * @throws when a round finds anything wrong
  */
 export async function followCrashRounds(directory: string, rounds: number, seed: number): Promise<Figures> {
-  const random = randomFrom(seed)
-  const upTo = (most: number) => Math.floor(random() * most)
+  const random = new Random(seed)
+  const upTo = (most: number) => Math.floor(random.next() * most)
   const place = { data: join(directory, 'data'), port: await steadyPort() }
   const figures = { rounds, kills: 0, events: 0, acknowledged: 0, repeated: 0, losses: 0, resumed: 0, slowest: 0 }
   // A process that is killed leaves the next one nothing of what it compiled; one that ends does.

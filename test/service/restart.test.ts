@@ -6,6 +6,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
+import { Random } from '../../bench/fixtures/random.ts'
 import type { SessionEvent } from '../../codec/index.ts'
 import type { ReconnectOptions } from '../../src/client/index.ts'
 import { HistoryClient } from '../../src/client/index.ts'
@@ -13,7 +14,6 @@ import { activeResources, Watch } from '../client/watching.ts'
 import { assistantMessage, textDeltas, userMessage } from '../support/logs.ts'
 import { until } from '../support/service.ts'
 import { Gate } from './gate.ts'
-import { randomFrom } from './random.ts'
 import { ServiceProcess, steadyPort } from './service-process.ts'
 
 const READERS = 200
@@ -63,11 +63,11 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const areLevel = () => readers.every(({ journal }) => journal.status === 'live' && journal.to === log.length)
     await until(areLevel)
 
-    const random = randomFrom(8)
+    const random = new Random(8)
     const drawn: number[] = []
     t.intercept(Math, 'random', {
       value: () => {
-        const value = random()
+        const value = random.next()
         drawn.push(value)
         return value
       },
@@ -131,7 +131,7 @@ t.test('stopped at any moment of a restart, nothing is left', async (t) => {
   const before = activeResources()
   const { gate, through, close, end, start, append } = await served(t, { firstDelay: 50, longestDelay: 400 })
   await append()
-  const random = randomFrom(9)
+  const random = new Random(9)
   const stops: AbortController[] = []
   const ended = Array.from({ length: READERS }, async (_, at) => {
     const stop = new AbortController()
@@ -148,7 +148,7 @@ t.test('stopped at any moment of a restart, nothing is left', async (t) => {
   await until(() => gate.requests.length === READERS)
   // From before the end of the service to after it is back.
   const stopping = stops.map(async (stop) => {
-    await delay(random() * 2500)
+    await delay(random.next() * 2500)
     stop.abort(new Error('enough'))
   })
   await delay(200)
