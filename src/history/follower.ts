@@ -13,7 +13,7 @@ import type { ChunksMode, EndReason } from '../../codec/index.ts'
 import { Problem } from '../../codec/index.ts'
 import type { PagePiece } from './page.ts'
 import { livePieces, Page } from './page.ts'
-import type { HistoryStore, LogHint, SessionState } from './store.ts'
+import type { HistoryStore, LogHint } from './store.ts'
 
 /** Where a follower's lines go. */
 export interface FollowSink {
@@ -24,6 +24,9 @@ export interface FollowSink {
   /** The last word: why the stream ends. */
   end(reason: EndReason): void
 }
+
+/** A feed that could not ask how far its log has come asks again after this. */
+const ASK_AGAIN_MS = 1_000
 
 /** Level followers that get a piece in one turn of the event loop: a fan-out to thousands must not hold the others up. */
 const FAN_OUT = 128
@@ -75,7 +78,10 @@ export class Followers {
         if (left) return
         left = true
         this.#count--
-        if (--feed.seats === 0) this.#feeds.delete(log)
+        if (--feed.seats === 0) {
+          feed.close()
+          this.#feeds.delete(log)
+        }
         if (this.#feeds.size > 0) return
         this.#unwatch?.()
         this.#unwatch = undefined
@@ -112,7 +118,7 @@ export class Feed {
   readonly #log: number
   readonly #level = new Set<Follower>()
   readonly #waiting = new Set<() => void>()
-  #session: SessionState | undefined
+  #asking: NodeJS.Timeout | undefined
   /** Last seq handed out, or that nobody level was there to take. */
   #head = -1
   /** Last seq known to be committed. */
@@ -133,12 +139,6 @@ export class Feed {
     return this.#ended
   }
 
-  /** A reader has seen the log reach this far. */
-  open(session: SessionState): void {
-    this.#session = session
-    this.wake(session.head)
-  }
-
   /** The log has reached this seq. */
   wake(head: number): void {
     if (head <= this.#known) return
@@ -150,9 +150,22 @@ export class Feed {
   ask(): void {
     this.#store.headOf(this.#log).then(
       (head) => (head === undefined ? this.end('deleted') : this.wake(head)),
-      // The next hint asks again.
-      () => {},
+      () => this.#askAgain(),
     )
+  }
+
+  /** In a quiet store no other hint would come. */
+  #askAgain(): void {
+    if (this.seats === 0) return
+    this.#asking ??= setTimeout(() => {
+      this.#asking = undefined
+      this.ask()
+    }, ASK_AGAIN_MS)
+  }
+
+  /** Nobody is here any more. */
+  close(): void {
+    clearTimeout(this.#asking)
   }
 
   end(reason: EndReason): void {
@@ -186,13 +199,12 @@ export class Feed {
     this.#reading = true
     try {
       while (this.#head < this.#known && !this.#ended) {
-        const session = this.#session
-        if (this.#level.size === 0 || !session) {
+        if (this.#level.size === 0) {
           this.#head = this.#known
           this.#stir()
           return
         }
-        for await (const piece of livePieces(this.#store, session.log, this.#head + 1, this.#known + 1)) {
+        for await (const piece of livePieces(this.#store, this.#log, this.#head + 1, this.#known + 1)) {
           await this.#hand(piece)
           if (this.#level.size === 0 || this.#ended) break
         }

@@ -163,7 +163,7 @@ export class History {
         return this.follow(target, query)
       }
       const page = await this.#opening(session, query)
-      seat.feed.open(session)
+      seat.feed.wake(session.head)
       return new Follower(this.#store, seat, page)
     } catch (error) {
       seat.leave()

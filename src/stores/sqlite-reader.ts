@@ -66,11 +66,6 @@ export class SqliteReader {
     return row?.[0]
   }
 
-  /** Another value than last time: some other connection has committed meanwhile, of this process or another. */
-  dataVersion(): number {
-    return (this.#statements.dataVersion.get() as unknown as [number])[0]
-  }
-
   async messageGroups(log: number, from: number, to: number): Promise<Group[]> {
     const groups: { start: number; end: number }[] = []
     for (let at = from; ; await setImmediate()) {
@@ -243,7 +238,6 @@ export function prepareReads(db: DatabaseSync) {
        WHERE log = ? AND seq >= ? AND operation = 0 AND kind < 2 LIMIT ?)`,
     ),
     headOf: arrays('SELECT head FROM sessions WHERE log = ? AND state = 1'),
-    dataVersion: arrays('PRAGMA data_version'),
     messageGroups: arrays(
       `SELECT seq, group_start FROM surface INDEXED BY surface_messages
        WHERE log = ? AND seq >= ? AND seq < ? AND operation = 0 AND kind < 2 ORDER BY seq LIMIT ?`,

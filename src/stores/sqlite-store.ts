@@ -137,10 +137,10 @@ class SqliteStore implements HistoryStore {
   watch(listener: (hint: LogHint) => void): () => void {
     const unwatch = this.#writer.watch(listener)
     let version: number | undefined
-    // This process's own commits are heard of at once; those of others show only in the version of the data. The first
-    // look is news in any case: it cannot tell what was committed since the watch began.
+    // This process's own commits are heard of at once; those of others only when the writer is asked. The first answer is
+    // news in any case: it cannot tell what was committed since the watch began.
     const timer = setInterval(() => {
-      this.#read((reader) => reader.dataVersion()).then(
+      this.#writer.call<number>({ op: 'others' }).then(
         (now) => {
           if (now !== version) listener({ any: true })
           version = now

@@ -98,10 +98,20 @@ class Writer {
 
   #accept({ number, call }: WriterRequest): void {
     if (call.op === 'close') this.#closing = number
+    else if (call.op === 'others') this.#answerOthers(number)
     else this.#queue.push({ number, ...this.#work(call) })
   }
 
-  #work(call: Exclude<WriterRequest['call'], { op: 'close' }>): Work {
+  /** Asked here because this connection does not count its own commits, as a reader's would. No transaction is needed. */
+  #answerOthers(number: number): void {
+    try {
+      this.#answer({ number, value: this.#sessions.dataVersion() })
+    } catch (error) {
+      this.#answer({ number, failure: failureOf(error) })
+    }
+  }
+
+  #work(call: Exclude<WriterRequest['call'], { op: 'others' | 'close' }>): Work {
     switch (call.op) {
       case 'create':
         return atOnce(() => this.#create(call.header, new Map(call.given)))

@@ -26,6 +26,8 @@ export type WriterCall =
   | { readonly op: 'import-chunk'; readonly key: number; readonly bytes: Uint8Array }
   | { readonly op: 'import-end'; readonly key: number; readonly options: ImportOptions }
   | { readonly op: 'import-abort'; readonly key: number }
+  /** Answered with another value than last time when another process has committed meanwhile. */
+  | { readonly op: 'others' }
   | { readonly op: 'close' }
 
 export interface WriterRequest {

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { AppendResult, LogHint } from '../../../src/history/index.ts'
 import { History } from '../../../src/history/index.ts'
@@ -57,6 +58,21 @@ export function endsContract(t: Test, subject: Subject): void {
     await elsewhere.remove(id)
     await until(() => asked > 0)
     t.equal(await store.headOf(log), undefined)
+    stop()
+  })
+
+  t.test('a watcher is told of other stores only when they have committed', async (t) => {
+    const id = await created()
+    let asked = 0
+    const stop = store.watch((hint) => {
+      if ('any' in hint) asked++
+    })
+    await until(() => asked === 1)
+    for (let look = 0; look < 4; look++) {
+      await history.append(id, bodyOfEvents([userMessage(look)]), {})
+      await delay(300)
+    }
+    t.equal(asked, 1, 'the first look cannot know; its own commits are no news')
     stop()
   })
 
