@@ -75,7 +75,7 @@ export const logHeaders = {
   [HEADER_HEAD]: text('Last committed seq when the answer began.', '1199'),
 }
 
-const pageHeaders = {
+const rangeHeaders = {
   [HEADER_EPOCH]: text('Names this life of the session; opaque.', 'k3v9q2-1'),
   [HEADER_FROM]: text('First seq of the range, included.', '1024'),
   [HEADER_TO]: text('End of the range, not included.', '1200'),
@@ -85,6 +85,10 @@ const pageHeaders = {
     'The page before this one, when there is one.',
     '</v1/sessions/demo/history?beforeSeq=1024&epoch=k3v9q2-1>; rel="prev"',
   ),
+}
+
+const pageHeaders = {
+  ...rangeHeaders,
   ETag: text('Names the bytes of this answer.', '"k3v9q2-1.1024.1200.packed.ndjson.gzip"'),
 }
 
@@ -98,13 +102,28 @@ export const pageResponse = {
   ...problems('session/not-found', 'subagent/not-found', 'session/replaced', 'history/ahead', 'request/not-acceptable'),
 }
 
+/** Browsers see no headers, so the stream says what they would. */
+const EVENT_STREAM = [
+  'First an event `page` with `epoch`, `from`, `to` and `hasMore`: the records up to `to` are the opening part. Then a',
+  'message for each record; its `id` is the last seq that it covers and the epoch. An `EventSource` that lost the',
+  'connection sends the `id` back, and gets another `page`: with the same epoch and with `from` where the last record',
+  'ended it goes on, otherwise it starts over. Last an event `end` with its `reason`.',
+].join(' ')
+
+const EVENT_STREAM_EXAMPLE = [
+  'event: page\ndata: {"epoch":"k3v9q2-1","from":1198,"to":1199,"hasMore":true}\n\n',
+  'data: {"type":"event","event":{"type":"user/message","seq":1198,"time":1762000000000,"data":{}}}\n',
+  'id: 1198.k3v9q2-1\n\n',
+  'event: end\ndata: {"type":"end","reason":"draining"}\n\n',
+].join('')
+
 export const followResponse = {
   200: {
     description: 'The opening part covers `[History-From, History-To)`; what comes later goes on from there.',
-    headers: pageHeaders,
+    headers: rangeHeaders,
     content: {
       [MEDIA_NDJSON_NAMES[0]]: { schema: Type.Union([RecordSchema, EndSchema]) },
-      [MEDIA_EVENT_STREAM]: { schema: { type: 'string' } },
+      [MEDIA_EVENT_STREAM]: { schema: { type: 'string', description: EVENT_STREAM, examples: [EVENT_STREAM_EXAMPLE] } },
     },
   },
   204: { description: 'To a browser that connects again: the session is gone.', type: 'null' },

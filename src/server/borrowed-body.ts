@@ -12,6 +12,8 @@ export class BorrowedBody extends Readable {
     super()
     this.#request = request
     request.pause()
+    // Nobody reads it when the request is refused for its coding; its connection may still end before its body does.
+    this.on('error', () => {})
     request.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onLost).on('close', this.#onLost)
   }
 

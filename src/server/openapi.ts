@@ -75,7 +75,7 @@ export async function registerOpenapi(app: FastifyInstance): Promise<void> {
       info: {
         title: 'scrollback',
         version,
-        description: `${description}. Every GET but \`follow\` has its HEAD, which gives the headers alone.`,
+        description: `${description}. Every GET below \`/v1\` but \`follow\` has its HEAD, which gives the headers alone.`,
         license: { name: 'MIT', identifier: 'MIT' },
       },
       tags: [

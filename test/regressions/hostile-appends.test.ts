@@ -1,5 +1,7 @@
 // Requests that were small and allowed, and held everything up: each test tells what was wrong.
 
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { startService } from '../support/service.ts'
 
@@ -62,4 +64,18 @@ t.test('a large body is applied without keeping its events as objects', async (t
   const bad = await service.exchange('POST', '/v1/sessions/a/events', { headers: NDJSON, body: `${body}{"type":1}\n` })
   t.match(bad.json(), { code: 'event/invalid', line: count + 1, path: '/type' })
   t.equal((await service.store.describe('a'))?.head, 2 * count - 1)
+})
+
+t.test('a body in a coding that is refused, and that never ends, takes nothing with it', async (t) => {
+  // The request was answered with 415; five seconds later its connection was closed, and the error of a body that nobody
+  // read ended the process.
+  const service = await startService(t)
+  const { hostname, port } = new URL(service.url)
+  const client = connect(Number(port), hostname)
+  client.write('POST /v1/sessions/a/events HTTP/1.1\r\nHost: a\r\nContent-Encoding: zstd\r\nContent-Length: 9\r\n\r\nx')
+  const [answer] = await once(client, 'data')
+  t.match(String(answer), /^HTTP\/1\.1 415 /)
+  client.resume()
+  await once(client, 'close')
+  t.equal((await service.exchange('GET', '/livez')).status, 200)
 })
