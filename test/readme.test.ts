@@ -27,6 +27,7 @@ const EXPECTED: Record<string, RegExp> = {
   backwards: /^(\[\d+,"[a-z/-]+"\]\n)+$/,
   tokens: /[A-Za-z]{3,}.* [a-z]+/s,
   sdk: /^\{ head: 0, appended: 1, duplicates: 0, epoch: '\S+' \}\n((event|chunks) \d+\n)+$/,
+  turn: /^(3 (event|chunks) \d+\n)+$/,
   chat: /^user: [^\n]+\nsettled reasoning\+[^\n]+\n([^\n]+\n)*first token after \d+ ms\n$/,
   browser: /^(assistant( turn-tail)?\n)+user assistant tool-call assistant turn-tail user assistant turn-tail\n$/,
   export: /^\[\d+,"user"\]\n(\[\d+,"(user|assistant)"\]\n)+"demo"\n$/,
