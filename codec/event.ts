@@ -530,8 +530,8 @@ export function validateEvent(value: unknown, options?: { depth?: number }): Ses
 
 /**
  * The JSON text of a parsed event, checked as `validateEvent` does. Throws Problem `event/invalid` with the path of
- * what JSON cannot carry (Infinity, NaN, undefined, a function, an object with a class), which `JSON.stringify` would
- * change without a word; `-0` keeps its sign.
+ * what JSON cannot carry (Infinity, NaN, undefined in an array, a function, an object with a class), which
+ * `JSON.stringify` would change without a word; `-0` keeps its sign. A member that is undefined is left out.
  */
 export function eventText(event: SessionEvent): string {
   validateEvent(event)

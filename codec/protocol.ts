@@ -418,7 +418,7 @@ export const EventSchema = eventObject(seq('Place in the log.'), time('Epoch mil
 /** An event as it may be appended. */
 export const NewEventSchema = eventObject(
   Type.Optional(seq('Place in the log; on all lines of a request or on none.')),
-  Type.Optional(time('Epoch milliseconds. May be left out where seq is.')),
+  Type.Optional(time('Epoch milliseconds. Given with seq; an event without both is stamped by the service.')),
   'One event to append.',
 )
 

@@ -10,7 +10,7 @@ export interface NewEvent {
   type: string
   /** place in the log */
   seq?: number | undefined
-  /** epoch milliseconds; may be left out where `seq` is, and then the service stamps the event */
+  /** epoch milliseconds; given with `seq`. An event without both is stamped by the service */
   time?: number | undefined
   data: JsonValue
   ignorable?: true | undefined
@@ -80,6 +80,9 @@ const NO_PLACE = { seq: Number.MAX_SAFE_INTEGER, time: 0 } as const
 function encodedEvent(event: NewEvent): { text: string; seq?: number; count: number } {
   const fields = Object.entries(event ?? {}).filter(([, value]) => value !== undefined)
   const given = Object.fromEntries(fields) as unknown as SessionEvent
+  if (given.seq !== undefined && given.time === undefined) {
+    throw new Problem('event/invalid', 'seq is given without time', { path: '/time' })
+  }
   if (typeof event !== 'object' || event === null || given.seq !== undefined) {
     return { text: eventText(event as SessionEvent), seq: given.seq, count: 1 }
   }

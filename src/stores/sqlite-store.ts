@@ -1,6 +1,8 @@
 // The embedded store: reads on the calling thread through a read-only connection, everything else through the writer
 // thread.
 
+import { statSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { HeaderText } from '../../codec/index.ts'
 import { LIMITS, Problem } from '../../codec/index.ts'
@@ -44,7 +46,7 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions 
   const { lineBytes = LIMITS.lineBytes, busyTimeout = 5_000 } = options
   const writer = await WriterClient.open({ path, lineBytes, busyTimeout })
   try {
-    return new SqliteStore(writer, openReader(path))
+    return new SqliteStore(path, writer, openReader(path))
   } catch (error) {
     await writer.close()
     throw storeProblem(error)
@@ -52,13 +54,18 @@ export async function openSqliteStore(path: string, options: SqliteStoreOptions 
 }
 
 class SqliteStore implements HistoryStore {
+  readonly #path: string
+  /** Of the file that is open: another one may come to stand at its path. */
+  readonly #inode: bigint
   readonly #writer: WriterClient
   readonly #connection: Connection
   readonly #reader: SqliteReader
   #imports = 0
   #closed = false
 
-  constructor(writer: WriterClient, connection: Connection) {
+  constructor(path: string, writer: WriterClient, connection: Connection) {
+    this.#path = path
+    this.#inode = statSync(path, { bigint: true }).ino
     this.#writer = writer
     this.#connection = connection
     this.#reader = new SqliteReader(connection)
@@ -161,7 +168,15 @@ class SqliteStore implements HistoryStore {
 
   async check(): Promise<void> {
     this.#writer.check()
+    await this.#checkFile()
     await this.#read((reader) => reader.check())
+  }
+
+  /** The system keeps a file that was removed for whoever has it open: everything would go on, and be gone at the end. */
+  async #checkFile(): Promise<void> {
+    const there = await stat(this.#path, { bigint: true }).catch(() => undefined)
+    if (there?.ino === this.#inode) return
+    throw new Problem('store/unavailable', 'the database file was removed or replaced while it was open')
   }
 
   async close(): Promise<void> {

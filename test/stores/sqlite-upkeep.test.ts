@@ -1,6 +1,6 @@
 // The embedded store over time: what it does with its file and its memory while readers, collections and crashes come.
 
-import { copyFileSync, statSync } from 'node:fs'
+import { copyFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
@@ -98,6 +98,18 @@ t.test('what was deleted is cleared in small steps, and the space is given back'
     return statSync(path).size < 40e6
   })
   assertCovers(await pageRecords(await history.page({ id: 'kept' }, { maxMessages: 5, chunks: 'packed' })), 0, 6)
+})
+
+t.test('a file that was removed, or replaced, while it is open is noticed', async (t) => {
+  // Everything went on, appends were acknowledged, and all of it was gone at the end.
+  const { path, store } = await opened(t)
+  await store.check()
+  renameSync(path, `${path}.moved`)
+  await t.rejects(store.check(), { code: 'store/unavailable' })
+  writeFileSync(path, '')
+  await t.rejects(store.check(), { code: 'store/unavailable' })
+  renameSync(`${path}.moved`, path)
+  await store.check()
 })
 
 t.test('what a crash left of an import is removed at the next start', async (t) => {
