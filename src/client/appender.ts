@@ -6,7 +6,7 @@ import type { SessionHead } from './answers.ts'
 import { readAppendResult } from './answers.ts'
 import type { AppendItem, AppendLines } from './append-lines.ts'
 import { encodeAppend } from './append-lines.ts'
-import { AnswerError, NetworkError, ServiceError, TokenError } from './errors.ts'
+import { AnswerError, AppendError, NetworkError, ServiceError, TokenError } from './errors.ts'
 import { anEpoch, aSignal, checkOptions, exclusiveSeq } from './options.ts'
 import { withRetries } from './retry.ts'
 import { NDJSON } from './transport.ts'
@@ -32,6 +32,9 @@ export class Appender {
   /** Whether what was numbered last may be stored: then the same events are recognised, and not those of another writer. */
   #isUncertain = false
   #turn: Promise<unknown> = Promise.resolve()
+  /** Appends that have failed in their turn, and what the last of them failed with. */
+  #failures = 0
+  #failure: unknown
 
   constructor(wiring: Wiring, path: string, askHead: (signal: AbortSignal | undefined) => Promise<SessionHead>) {
     this.#wiring = wiring
@@ -46,7 +49,7 @@ export class Appender {
     const lines = isLines(events) ? events : encodeAppend(checkEvents(events))
     const first = lines.expectedSeq ?? expectedSeq
     if (lines.numbered || first !== undefined) {
-      const { result } = await this.#send(lines, { expectedSeq: lines.numbered ? undefined : first, epoch, signal })
+      const result = await this.#send(lines, { expectedSeq: lines.numbered ? undefined : first, epoch, signal })
       this.#goOnAfter(result)
       return result
     }
@@ -61,9 +64,14 @@ export class Appender {
     const { seq } = this.#next
     // The log that was numbered for: a session that was made again under the id must not get the rest of a stream.
     const guard = this.#next.epoch
+    // Whether a try of this very call may have stored them: then duplicates may be its own.
+    let mayBeStored = false
+    const onUnknown = () => {
+      mayBeStored = true
+    }
     try {
-      const { result, isRepeated } = await this.#send(lines, { expectedSeq: seq, epoch: guard, signal })
-      if (result.duplicates > 0 && !isRepeated && !this.#isUncertain) throw takenByAnother(seq, result.head)
+      const result = await this.#send(lines, { expectedSeq: seq, epoch: guard, signal }, onUnknown)
+      if (result.duplicates > 0 && !mayBeStored && !this.#isUncertain) throw takenByAnother(seq, result.head)
       this.#isUncertain = false
       this.#next = { seq: Math.max(result.head + 1, seq + lines.events), epoch: result.epoch }
       return result
@@ -75,7 +83,7 @@ export class Appender {
         this.#isUncertain = false
         // What stands there is what was appended before with an unknown outcome: these come after it.
         if (wasUncertain && code === 'append/conflict') return this.#number(lines, epoch, signal)
-      } else if (!isRefusal(error)) {
+      } else if (mayBeStored) {
         this.#isUncertain = true
       }
       throw error
@@ -87,11 +95,8 @@ export class Appender {
     if (this.#next?.epoch === epoch && head >= this.#next.seq) this.#next = { seq: head + 1, epoch }
   }
 
-  /** `isRepeated`: it was sent more than once, so its duplicates may be its own. */
-  async #send(
-    batch: AppendLines,
-    options: AppendOptions,
-  ): Promise<{ readonly result: AppendResult; readonly isRepeated: boolean }> {
+  /** `onUnknown` is told of each try that failed and may have stored them all the same; a refused one has not. */
+  async #send(batch: AppendLines, options: AppendOptions, onUnknown: () => void = () => {}): Promise<AppendResult> {
     const { transport, retry } = this.#wiring
     const { expectedSeq, epoch, signal } = options
     const request = {
@@ -103,27 +108,35 @@ export class Appender {
       repeatable: true,
       signal,
     } as const
-    let attempts = 0
     const attempt = async () => {
-      attempts++
-      return readAppendResult(await transport.document(request))
+      try {
+        return checkCounts(readAppendResult(await transport.document(request)), batch.events)
+      } catch (error) {
+        if (!isRefusal(error)) onUnknown()
+        throw error
+      }
     }
-    const result = await withRetries(request, attempt, retry, signal)
-    if (result.appended + result.duplicates === batch.events) return { result, isRepeated: attempts > 1 }
-    throw AnswerError.malformed(
-      `${batch.events} events were sent, and the answer counts ${result.appended} appended and ${result.duplicates} duplicates`,
-    )
+    return withRetries(request, attempt, retry, signal)
   }
 
-  /** After the appends that were called before, however they end. */
+  /**
+   * After the appends that were called before. When one of them fails, its events may be stored or may be appended again:
+   * whatever took their place meanwhile would be before them, or make them come twice.
+   */
   async #inTurn<Value>(signal: AbortSignal | undefined, work: () => Promise<Value>): Promise<Value> {
     const before = this.#turn
+    const failures = this.#failures
     const { promise: done, resolve } = Promise.withResolvers<void>()
     // An append that gives up while it waits must not let the next one pass those before it.
     this.#turn = before.then(() => done)
     try {
       await unlessAborted(before, signal)
-      return await work()
+      if (this.#failures > failures) throw AppendError.behind(this.#failure)
+      return await work().catch((error: unknown) => {
+        this.#failures++
+        this.#failure = error
+        throw error
+      })
     } finally {
       resolve()
     }
@@ -138,6 +151,15 @@ function isLines(events: Iterable<AppendItem> | AppendLines): events is AppendLi
 function checkEvents(events: unknown): Iterable<AppendItem> {
   if (typeof events === 'object' && events !== null && Symbol.iterator in events) return events as Iterable<AppendItem>
   throw new TypeError('append() takes an array of events, or another iterable that is not asynchronous')
+}
+
+/** Throws AnswerError for an answer that is not about as many events as were sent. */
+function checkCounts(result: AppendResult, sent: number): AppendResult {
+  const { appended, duplicates } = result
+  if (appended + duplicates === sent) return result
+  throw AnswerError.malformed(
+    `${sent} events were sent, and the answer counts ${appended} appended and ${duplicates} duplicates`,
+  )
 }
 
 /** Equal events stand where these were to go, and nobody here has sent them. */

@@ -13,6 +13,7 @@ import { isProblemDocument, type Problem } from '../../codec/index.ts'
  * - `answer/malformed`: headers or body are not what the service sends
  * - `token/unavailable`: the token provider failed, so nothing was sent
  * - `event/invalid`, `record/malformed`, `request/too-large`: what was to be appended cannot be; nothing was sent
+ * - `append/behind`: an append before this one has failed; nothing of this one was sent
  * - `stream/ended`: the service ended a followed stream, and asks to connect again
  * - `journal/moved`: the window is another one than the older page was read for
  * - `journal/closed`: the journal was closed
@@ -31,6 +32,7 @@ export type ClientCode =
   | 'event/invalid'
   | 'record/malformed'
   | 'request/too-large'
+  | 'append/behind'
   | 'stream/ended'
   | 'journal/moved'
   | 'journal/closed'
@@ -110,6 +112,16 @@ export class InputError extends ClientError {
   constructor(problem: Problem, line: number) {
     super(problem.code, `event ${line} of the append: ${problem.message}`, { cause: problem })
     this.facts = { ...problem.facts, line }
+  }
+}
+
+/** It waited behind an append that failed, with `cause`, and was not sent: append both again, that one first. */
+export class AppendError extends ClientError {
+  declare readonly code: 'append/behind'
+
+  static behind(cause: unknown): AppendError {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return new AppendError('append/behind', `not sent, since an append before it has failed: ${reason}`, { cause })
   }
 }
 

@@ -66,6 +66,7 @@ export {
 export type { ClientCode } from './errors.ts'
 export {
   AnswerError,
+  AppendError,
   ClientError,
   ConversationError,
   InputError,

@@ -137,10 +137,14 @@ export class SessionClient extends HistoryReader {
    * Events that carry their `seq` go where it says. Others are numbered from `expectedSeq`; without that, after the
    * last event that this object knows of, and its appends wait for one another. One such writer at a time can succeed:
    * where another one was faster it is `append/conflict` or `append/gap`, and the next append goes on after that one's
-   * events. When the outcome is not known (NetworkError, or an aborted signal), appending the same events again is safe.
+   * events.
+   *
+   * When the outcome is not known (NetworkError, or an aborted signal), appending the same events again to this object
+   * is safe, before any others; another object of the session does not know of them. So that none comes before them, appends that were waiting behind one that fails are not sent: they fail
+   * with AppendError `append/behind`, and are to be appended again after it.
    *
    * Throws InputError for events that cannot be sent, ServiceError (`append/gap` with `expectedSeq`, `append/conflict`,
-   * `event/invalid` with `line`, `session/replaced`, …), NetworkError, AnswerError.
+   * `event/invalid` with `line`, `session/replaced`, …), NetworkError, AnswerError, AppendError.
    */
   async append(events: Iterable<AppendItem> | AppendLines, options: AppendOptions = {}): Promise<AppendResult> {
     return this.#appender.append(events, options)

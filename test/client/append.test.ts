@@ -5,6 +5,7 @@ import type { AppendItem, HistoryClientOptions, SessionClient } from '../../src/
 import { HistoryClient } from '../../src/client/index.ts'
 import { reset } from '../support/fault-proxy.ts'
 import { packedRange, textDelta, textDeltas, userMessage } from '../support/logs.ts'
+import { until } from '../support/service.ts'
 import type { Exchange, Script } from './scripted-server.ts'
 import { problem, scriptedServer } from './scripted-server.ts'
 
@@ -72,6 +73,43 @@ t.test('appends that are called together keep their order', async (t) => {
   t.equal(exchanges.filter(({ method }) => method === 'GET').length, 1, 'the head is asked for once')
 })
 
+t.test('what waits behind an append that fails is not sent: all come again in their order', async (t) => {
+  // They went on in the place of the one that had failed. When that came again nobody knew it any more: it was stored
+  // twice where its answer had been lost, and behind them where its request had.
+  for (const lost of ['answer', 'request'] as const) {
+    const log = logOf(-1, (count) => lost === 'answer' && count === 3)
+    const script: Script = (exchange, response, count) =>
+      lost === 'request' && count === 3 ? reset(response.socket) : log(exchange, response, count)
+    const { session, exchanges } = await served(t, script, { retry: { tries: 1 } })
+    await session.append([note(0)])
+    const codes: string[] = []
+    const stubborn = (data: number) =>
+      session.append([note(data)]).catch(({ code }) => {
+        codes.push(code)
+        return session.append([note(data)])
+      })
+    t.match(await Promise.all([1, 2, 3].map(stubborn)), [{ head: 1 }, { head: 2 }, { head: 3 }], lost)
+    t.strictSame(codes, ['network/lost', 'append/behind', 'append/behind'])
+    t.strictSame(
+      exchanges.filter(({ method }) => method === 'POST').map((exchange) => asked(exchange).slice(1)),
+      [0, 1, 1, 2, 3].map((data) => [`${data}`, 'e1', `{"type":"note","data":${data}}`]),
+    )
+  }
+})
+
+t.test('so it is behind one that is aborted on its way, and the error says why', async (t) => {
+  const stop = new AbortController()
+  const { session } = await served(t, logOf(-1))
+  const reason = new Error('enough')
+  const first = session.append([note(1)], { signal: stop.signal })
+  const second = session.append([note(2)])
+  // Both are heard: one that nobody waits for would end the process.
+  const outcomes = Promise.allSettled([first, second])
+  stop.abort(reason)
+  t.match(await outcomes, [{ reason }, { reason: { name: 'AppendError', code: 'append/behind', cause: reason } }])
+  t.match(await session.append([note(3)]), { appended: 1 })
+})
+
 t.test('after an outcome that is not known the same events are recognised', async (t) => {
   const { session } = await served(
     t,
@@ -95,9 +133,27 @@ t.test('after an outcome that is not known other events come after those', async
   t.match(await session.append([note(3)]), { head: 7, appended: 1 })
 })
 
-/** Two clients of one log. */
-async function twoWriters(t: Test) {
-  const { url } = await scriptedServer(t, logOf(-1))
+t.test('an outcome that is not known stays so when the tries after it are refused', async (t) => {
+  let posts = 0
+  const log = logOf(-1, () => posts === 2)
+  const script: Script = (exchange, response, count) => {
+    // The second is stored and its answer lost; the service has no time for its repetition.
+    if (exchange.method === 'POST' && ++posts === 3) return problem(response, 429, 'rate/limited')
+    return log(exchange, response, count)
+  }
+  const { session } = await served(t, script, { retry: { firstDelay: 1, tries: 2 } })
+  await session.append([note(1)])
+  await t.rejects(session.append([note(2)]), { code: 'rate/limited' })
+  t.match(await session.append([note(2)]), { head: 1, appended: 0, duplicates: 1 })
+  t.match(await session.append([note(3)]), { head: 2, appended: 1 })
+})
+
+/** Two clients of one log, before which each request may be answered by `before`. */
+async function twoWriters(t: Test, before: (exchange: Exchange, response: ServerResponse) => boolean = () => false) {
+  const log = logOf(-1)
+  const { url } = await scriptedServer(t, (exchange, response, count) => {
+    if (!before(exchange, response)) return log(exchange, response, count)
+  })
   return ['one', 'other'].map(() => {
     const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 } })
     t.teardown(() => client.close())
@@ -123,6 +179,46 @@ t.test('equal events of another writer are not taken for what was appended here'
   t.match(await mine.append([note(2)]), { head: 2, appended: 1, duplicates: 0 })
 })
 
+t.test('a try that was refused is none that may have stored something', async (t) => {
+  const refusals: [string, (response: ServerResponse) => void][] = [
+    ['too many', (response) => problem(response, 429, 'rate/limited')],
+    ['too slow', (response) => problem(response, 408, 'request/timeout')],
+  ]
+  for (const [name, refuse] of refusals) {
+    let refuses = false
+    const [mine, other] = await twoWriters(t, (_exchange, response) => {
+      if (!refuses) return false
+      refuses = false
+      refuse(response)
+      return true
+    })
+    await mine.append([note(1)])
+    await other.append([note(2)])
+    refuses = true
+    await t.rejects(mine.append([note(2)]), { code: 'append/conflict', facts: { seq: 1, head: 1 } }, name)
+    t.equal(refuses, false)
+    t.match(await mine.append([note(2)]), { head: 2, appended: 1, duplicates: 0 })
+  }
+})
+
+t.test('nor is one that a token provider failed before', async (t) => {
+  const { url } = await scriptedServer(t, logOf(-1))
+  let failures = 0
+  const token = () => {
+    if (failures-- > 0) throw new Error('the vault is closed')
+    return 'open'
+  }
+  const [mine, other] = [{ token }, {}].map((options) => {
+    const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 }, ...options })
+    t.teardown(() => client.close())
+    return client.session('s')
+  }) as [SessionClient, SessionClient]
+  await mine.append([note(1)])
+  await other.append([note(2)])
+  failures = 2
+  await t.rejects(mine.append([note(2)]), { code: 'append/conflict' })
+})
+
 t.test('appends that say where their events go move the end for those that do not', async (t) => {
   const [mine] = await twoWriters(t)
   await mine.append([note(1)])
@@ -140,6 +236,47 @@ t.test('what is no list of events is refused, and nothing is sent', async (t) =>
     await t.rejects(session.append(wrong as unknown as AppendItem[]), { name: 'TypeError', message: /takes an array/ })
   }
   t.equal(exchanges.length, 0)
+})
+
+t.test('another epoch than the one that was numbered for is asked about, and is the guard', async (t) => {
+  const log = logOf(-1)
+  const { session, exchanges } = await served(t, (exchange, response, count) => {
+    if (exchange.url.searchParams.get('epoch') === 'other') return problem(response, 409, 'session/replaced')
+    return log(exchange, response, count)
+  })
+  await session.append([note(1)])
+  await t.rejects(session.append([note(2)], { epoch: 'other' }), { code: 'session/replaced' })
+  t.strictSame(exchanges.slice(2).map(asked), [
+    ['GET', null, null, ''],
+    ['POST', '1', 'other', '{"type":"note","data":2}'],
+  ])
+  t.match(await session.append([note(2)]), { head: 1, appended: 1, epoch: 'e1' })
+})
+
+t.test('an append that gives up its turn lets nobody pass those before it', async (t) => {
+  const log = logOf(-1)
+  const held = Promise.withResolvers<void>()
+  const { session, exchanges } = await served(t, async (exchange, response, count) => {
+    if (count === 2) await held.promise
+    return log(exchange, response, count)
+  })
+  const posts = () => exchanges.filter(({ method }) => method === 'POST')
+  const first = session.append([note(1)])
+  await until(() => posts().length === 1)
+  const stop = new AbortController()
+  const second = session.append([note(2)], { signal: stop.signal })
+  stop.abort(new Error('not any more'))
+  await t.rejects(second, { message: 'not any more' })
+  const third = session.append([note(3)])
+  // Time enough for it to be sent.
+  await session.head()
+  t.equal(posts().length, 1, 'not while the first has no answer')
+  held.resolve()
+  t.match(await Promise.all([first, third]), [{ head: 0 }, { head: 1 }])
+  t.strictSame(
+    posts().map(({ url }) => url.searchParams.get('expectedSeq')),
+    ['0', '1'],
+  )
 })
 
 t.test('an append that waits for its turn can be given up', async (t) => {
