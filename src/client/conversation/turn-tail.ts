@@ -5,7 +5,7 @@ import type { Definition, EntryEvent } from './definition.ts'
 import { dataOf, field, integerField, textField, turnId } from './event-fields.ts'
 import { isReplacement } from './matches.ts'
 import type { Moment, TokenRun } from './token-run.ts'
-import { deltaRun, firstToken, isRow, lastMoment, lastSeqOf, rowRun } from './token-run.ts'
+import { deltaRun, firstToken, isRow, lastMoment, rowRun } from './token-run.ts'
 
 /** Figures of the tokens are absent when there were none, and when some of them were left out of the window. */
 export interface TurnTailView {
@@ -13,7 +13,7 @@ export interface TurnTailView {
   /** The same as long as there is the item. Only a log that starts one turn twice has it twice. */
   readonly id: string
   readonly turn: number
-  /** of the last event of the turn so far, so that it stands behind all others of the turn */
+  /** not before any item of the turn so far, so that it stands behind them all */
   readonly seq: number
   /** whether the window holds its start */
   readonly isComplete: boolean
@@ -43,7 +43,9 @@ interface StepRate {
 
 export class TurnTail {
   turn = 0
-  lastSeq = 0
+  /** of the tokens that the last event is one of */
+  step: number | undefined
+  seq = 0
   startedAt: number | undefined
   ended: { readonly time: number; readonly reason: JsonValue | undefined } | undefined
   closing: TurnTailView['closing']
@@ -53,8 +55,16 @@ export class TurnTail {
   milliseconds = 0
   #rate: StepRate = newRate(false)
 
-  update(event: EntryEvent): void {
+  /** Returns whether it looks different. */
+  update(event: EntryEvent): boolean {
+    const { seq, firstToken } = this
     this.#place(event)
+    this.#take(event)
+    // A token that is not the first leaves it as it is.
+    return !isToken(event) || this.seq !== seq || this.firstToken !== firstToken
+  }
+
+  #take(event: EntryEvent): void {
     if (isRow(event)) {
       this.#takeRun(rowRun(event))
       return
@@ -115,9 +125,17 @@ export class TurnTail {
   }
 
   #place(event: EntryEvent): void {
-    this.turn = integerField(dataOf(event), 'turn') ?? this.turn
-    this.lastSeq = lastSeqOf(event)
+    const data = dataOf(event)
+    this.turn = integerField(data, 'turn') ?? this.turn
+    const step = isToken(event) ? integerField(data, 'step') : undefined
+    // The tokens of a step belong to one item, which stands where the first of them is or before.
+    if (step === undefined || step !== this.step) this.seq = event.seq
+    this.step = step
   }
+}
+
+function isToken(event: EntryEvent): boolean {
+  return isRow(event) || event.type === 'assistant/chunk'
 }
 
 export const turnTail: Definition<TurnTail, TurnTailView> = {
@@ -137,15 +155,14 @@ export const turnTail: Definition<TurnTail, TurnTailView> = {
   },
 
   update({ state }, { event }) {
-    state.update(event)
-    return true
+    return state.update(event)
   },
 
   view({ id, state, isComplete, hasOmitted }) {
-    const { turn, lastSeq, startedAt, ended, closing, firstToken, outputTokens, milliseconds } = state
+    const { turn, seq, startedAt, ended, closing, firstToken, outputTokens, milliseconds } = state
     const wait = firstToken && startedAt !== undefined ? firstToken.time - startedAt : undefined
     return {
-      ...{ kind: 'turn-tail', id, turn, seq: lastSeq, isComplete, status: ended ? 'closed' : 'open' },
+      ...{ kind: 'turn-tail', id, turn, seq, isComplete, status: ended ? 'closed' : 'open' },
       ...(ended?.reason !== undefined && { reason: ended.reason }),
       ...(startedAt !== undefined && { startedAt }),
       ...(ended && { endedAt: ended.time }),

@@ -43,7 +43,7 @@ t.test('a turn from its start to its end', async (t) => {
     at(2_000, turnEnd()),
   ]
   t.match(tails(...log.slice(0, 1)), [{ kind: 'turn-tail', turn: 1, seq: 0, status: 'open', startedAt: 1_000 }])
-  t.match(tails(...log.slice(0, 5)), [{ status: 'open', seq: 4, timeToFirstToken: 300 }])
+  t.match(tails(...log.slice(0, 5)), [{ status: 'open', seq: 3, timeToFirstToken: 300 }])
   t.strictSame(tails(...log), [
     {
       ...{
