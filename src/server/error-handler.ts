@@ -104,22 +104,25 @@ function invalidPart({ validation, validationContext }: FastifyError, request: F
   if (!found) return new Problem('request/invalid', 'the request is not valid')
   const { additionalProperty, missingProperty } = found.params as Record<string, string | undefined>
   const path = additionalProperty ?? missingProperty ?? found.instancePath.replace(/^\//, '')
+  const { parentSchema } = found as RefusedBy
   if (additionalProperty !== undefined) {
-    return new Problem('request/invalid', `there is no parameter ${path} here`, { path })
+    const offered = Object.keys(parentSchema?.properties ?? {})
+    const others = offered.length === 0 ? '' : `; there is ${offered.join(', ')}`
+    return new Problem('request/invalid', `there is no parameter ${path} here${others}`, { path, offered })
   }
   const part = (validationContext === 'params' ? request.params : request.query) as Record<string, unknown>
   const came = clipped(JSON.stringify(part[path]))
   if (Array.isArray(part[path]))
     return new Problem('request/invalid', `${path} is given more than once: ${came}`, { path })
-  const { expected, limit } = (found as RefusedBy).parentSchema?.['x-parameter'] ?? {}
+  const { expected, limit } = parentSchema?.['x-parameter'] ?? {}
   const must = expected === undefined ? found.message : `must be ${expected}`
   const facts = limit === undefined ? { path } : { path, limit }
   return new Problem('request/invalid', `${path} ${must}, got ${came}`, facts)
 }
 
-/** The validator is told to name the schema, which says in words what it takes. */
+/** The validator is told to name the schema, which says in words what it takes, or has the parameters that there are. */
 interface RefusedBy {
-  readonly parentSchema?: { readonly 'x-parameter'?: ParameterWords }
+  readonly parentSchema?: { readonly 'x-parameter'?: ParameterWords; readonly properties?: object }
 }
 
 function clipped(text: string | undefined): string {

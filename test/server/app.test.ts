@@ -179,3 +179,13 @@ t.test('a drain waits no longer than it is given', async (t) => {
   await service.app.close()
   t.equal((await gone).length, 0, 'what is left is cut')
 })
+
+t.test('a parameter that is not there is refused with those that are', async (t) => {
+  const service = await startService(t)
+  const refused = async (path: string) => (await service.exchange('GET', path)).json()
+  t.match(await refused('/v1/sessions/a/events?afterSeq=5'), {
+    detail: 'there is no parameter afterSeq here; there is fromSeq, toSeq, chunks, epoch',
+    offered: ['fromSeq', 'toSeq', 'chunks', 'epoch'],
+  })
+  t.match(await refused('/livez?a=1'), { detail: 'there is no parameter a here' })
+})

@@ -1,6 +1,7 @@
 // The conversation's door: from the changes of a window to what a user interface shows.
 
 import { chatAssistant } from './chat-assistant.ts'
+import type { ItemOf } from './definition.ts'
 import { toolCall } from './tool-call.ts'
 import { trajectoryAssistant } from './trajectory-assistant.ts'
 import { turnTail } from './turn-tail.ts'
@@ -14,6 +15,12 @@ export const CONVERSATION = {
   trajectory: [trajectoryAssistant, toolCall],
 } as const
 
+/** An item of the view `chat`; its `kind` tells which. */
+export type ChatItem = ItemOf<typeof CONVERSATION.chat>
+/** An item of the view `trajectory`; its `kind` tells which. */
+export type TrajectoryItem = ItemOf<typeof CONVERSATION.trajectory>
+
+export type { JournalChange } from '../journal-window.ts'
 export type { AnswerStatus, Retry } from './answer.ts'
 export type { ViewDefinitions } from './assembler.ts'
 export { ConversationAssembler } from './assembler.ts'

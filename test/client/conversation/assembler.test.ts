@@ -170,7 +170,11 @@ t.test('an append costs what it changes, whatever the window holds', async (t) =
     }
     return calls
   })
-  t.strictSame(costs[0], { match: 80, update: 40, view: 21 }, 'each token is told to its step and its turn, and shown by its step')
+  t.strictSame(
+    costs[0],
+    { match: 80, update: 40, view: 21 },
+    'each token is told to its step and its turn, and shown by its step',
+  )
   t.strictSame(costs[1], costs[0])
 })
 
