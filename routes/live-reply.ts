@@ -98,7 +98,7 @@ class LiveSink implements FollowSink {
   constructor(output: Output, format: LiveFormat, heartbeatMs: number) {
     this.#output = output
     this.#format = format
-    // A reader that takes nothing gets no heartbeat: it would look alive to whoever watches for stalls.
+    // For a reader that takes nothing heartbeats would pile up behind what it has not taken.
     this.#heartbeat = setInterval(() => {
       if (output.idle) output.write(format.heartbeat)
     }, heartbeatMs)

@@ -4,6 +4,7 @@
 // as many byte arrays, and they are parsed as input is.
 
 import { members, parseInputLine, Run } from '../../codec/index.ts'
+import { LastUsed } from './last-used.ts'
 
 /**
  * @param lines record lines of consecutive deltas of one run, in order; the first may hold members that are known
@@ -25,7 +26,7 @@ const KEPT_RUNS = 32
 
 /** Open runs as far as they were read, so that a reader of a run that is growing parses only what is new of it. */
 export class OpenRuns {
-  readonly #runs = new Map<number, Run>()
+  readonly #runs = new LastUsed<number, Run>(KEPT_RUNS)
 
   /**
    * The open run of a log, known at least up to `to`.
@@ -36,11 +37,8 @@ export class OpenRuns {
     const kept = this.#runs.get(log)
     let run = kept?.firstSeq === first ? kept : undefined
     if (!run || run.nextSeq < to) run = runOfPieces(piecesFrom(run?.nextSeq ?? first), run)
-    this.#runs.delete(log)
-    if (!run) return undefined
-    // A Map keeps the order of insertion, so its first entry is the one not used for longest.
-    if (this.#runs.size >= KEPT_RUNS) this.#runs.delete(this.#runs.keys().next().value as number)
-    this.#runs.set(log, run)
+    if (run) this.#runs.set(log, run)
+    else this.#runs.delete(log)
     return run
   }
 }

@@ -9,6 +9,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { Problem } from '../../codec/index.ts'
 import type { AppendBody, AppendOptions, AppendResult, LogHint, LogState, SessionState } from '../history/index.ts'
 import { AppendInput, LogWriter } from '../history/index.ts'
+import { LastUsed } from './last-used.ts'
 import { storeProblem } from './sqlite-errors.ts'
 import { AGAIN, LogImport } from './sqlite-import.ts'
 import { prepareLogStatements, SqliteLog } from './sqlite-log.ts'
@@ -65,7 +66,7 @@ class Writer {
   readonly #sessions: SqliteSessions
   readonly #statements
   readonly #imports = new Map<number, LogImport>()
-  readonly #kept = new Map<string, KeptLog>()
+  readonly #kept = new LastUsed<string, KeptLog>(KEPT_LOGS)
   #dataVersion: number
   #queue: Job[] = []
   #answers: WriterAnswer[] = []
@@ -169,17 +170,12 @@ class Writer {
   }
 
   #keep(id: string): KeptLog {
-    let kept = this.#kept.get(id)
-    if (kept) {
-      this.#kept.delete(id)
-    } else {
-      const session = this.#sessions.reader.describe(id)
-      if (!session) throw new Problem('session/not-found', `there is no session ${id}`)
-      const storage = new SqliteLog(session.log, this.#statements)
-      kept = { session, storage, state: storage.load() }
-      // A Map keeps the order of insertion, so its first entry is the one not used for longest.
-      if (this.#kept.size >= KEPT_LOGS) this.#kept.delete(this.#kept.keys().next().value as string)
-    }
+    const known = this.#kept.get(id)
+    if (known) return known
+    const session = this.#sessions.reader.describe(id)
+    if (!session) throw new Problem('session/not-found', `there is no session ${id}`)
+    const storage = new SqliteLog(session.log, this.#statements)
+    const kept = { session, storage, state: storage.load() }
     this.#kept.set(id, kept)
     return kept
   }

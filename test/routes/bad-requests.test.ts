@@ -3,7 +3,7 @@
 
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
-import { startService, userMessage } from '../support/service.ts'
+import { newUserMessage, startService } from '../support/service.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const JSON_BODY = { 'content-type': 'application/json' }
@@ -359,7 +359,7 @@ const TABLE: readonly Bad[] = [
 
 t.test('every bad request is named, and none stores anything', async (t) => {
   const service = await startService(t, { config: LIMITS })
-  await service.append('a', [userMessage('one'), 'note', userMessage('two')])
+  await service.append('a', [newUserMessage('one'), 'note', newUserMessage('two')])
   const state = async () => [
     await service.request('/v1/sessions').then((answer) => answer.text()),
     await service.request('/v1/sessions/a/events').then((answer) => answer.text()),

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import t from 'tap'
-import { received, replacing, startService, textDelta, until, userMessage } from '../support/service.ts'
+import { newTextDelta, newUserMessage, received, replacing, startService, until } from '../support/service.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 
@@ -25,7 +25,7 @@ function noise(bytes: number): Buffer {
 
 t.test('one append in every type and coding', async (t) => {
   const service = await startService(t)
-  const events = [userMessage('hello ✓'), { type: 'note', data: { text: 'x'.repeat(5000) } }, userMessage('bye')]
+  const events = [newUserMessage('hello ✓'), { type: 'note', data: { text: 'x'.repeat(5000) } }, newUserMessage('bye')]
   const text = lines(events)
   const codings = {
     identity: Buffer.from(text),
@@ -251,9 +251,9 @@ t.test('keys that mean something to JavaScript are data (case E8)', async (t) =>
 t.test('an import takes text, coded text, and Zstandard frames', async (t) => {
   const service = await startService(t)
   await service.append('source', [
-    userMessage('hi'),
-    ...'abcdef'.split('').map((text) => textDelta(text)),
-    userMessage('more'),
+    newUserMessage('hi'),
+    ...'abcdef'.split('').map((text) => newTextDelta(text)),
+    newUserMessage('more'),
   ])
   const log = await (await service.request('/v1/sessions/source/export')).text()
   const pieces = [...log.matchAll(/.*\n/g)].map(([line]) => line)

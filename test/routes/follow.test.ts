@@ -496,6 +496,55 @@ t.test('silence is broken by heartbeats, in every coding', async (t) => {
   }
 })
 
+/** A clock for the timers of this interval alone: it stands still but where the test moves it. */
+function heldClock(t: Test, interval: number): { move(ms: number): void } {
+  const { setInterval } = globalThis
+  const held: { due: number; readonly ring: () => void }[] = []
+  let now = 0
+  const hold = (ring: () => void, ms: number) => {
+    if (ms !== interval) return setInterval(ring, ms)
+    const one = { due: now + ms, ring }
+    held.push(one)
+    const refresh = () => {
+      one.due = now + ms
+    }
+    return Object.assign(
+      setInterval(() => {}, HOUR),
+      { refresh },
+    )
+  }
+  t.intercept(globalThis, 'setInterval', { value: hold })
+  return {
+    move(ms) {
+      now += ms
+      for (const one of held) for (; one.due <= now; one.due += interval) one.ring()
+    },
+  }
+}
+
+t.test('while something is sent there are no heartbeats, in every coding', async (t) => {
+  const heartbeatMs = 15_001
+  const clock = heldClock(t, heartbeatMs)
+  const service = await start(t, { config: { heartbeatMs } })
+  for (const coding of CODINGS) {
+    await service.append(coding, messagesLog(1))
+    const live = await follow(service, `/v1/sessions/${coding}/follow`, { 'accept-encoding': coding })
+    await until(() => live.lines.length === 1)
+    for (let seq = 1; seq < 6; seq++) {
+      clock.move(heartbeatMs - 1)
+      await service.append(coding, [userMessage(seq)])
+      await until(() => live.lines.length === seq + 1)
+    }
+    t.equal(live.text, pageText(messagesLog(6), 0, 6, 'packed'), coding)
+    await until(() => {
+      clock.move(heartbeatMs)
+      return live.text.endsWith('\n\n')
+    })
+    live.leave()
+    await live.ended
+  }
+})
+
 const FORMS = [{}, EVENT_STREAM].flatMap((form) =>
   CODINGS.map((coding) => ({ 'accept-encoding': coding, ...form }) as Record<string, string>),
 )
@@ -650,7 +699,9 @@ function answersOf(service: Service): ServerResponse[] {
 
 t.test('a client that stops reading costs bounded memory and loses nothing (cases B27, F7)', async (t) => {
   const watched = new Watched()
-  const service = await start(t, { wrap: watched.wrap })
+  const heartbeatMs = 15_001
+  const clock = heldClock(t, heartbeatMs)
+  const service = await start(t, { wrap: watched.wrap, config: { heartbeatMs } })
   const events = 24
   const note = (n: number) => ({ type: 'note', data: noise(1_000_000, n) })
   for (const coding of ['identity', 'gzip'] as const) {
@@ -661,11 +712,13 @@ t.test('a client that stops reading costs bounded memory and loses nothing (case
     live.pause()
     watched.bytesRead = 0
     for (let n = 0; n < events; n++) await service.append(coding, [note(n)])
-    await until(() => answer.writableNeedDrain)
+    await until(() => answer.writableNeedDrain && answer.writableLength > 0)
+    clock.move(50 * heartbeatMs)
     t.ok(answer.writableLength < 2_500_000, `${coding}: ${answer.writableLength} bytes wait for it`)
     t.ok(watched.bytesRead < (events * 1_000_000 * 2) / 3, `${watched.bytesRead} bytes were read for it`)
     live.resume()
     await until(() => live.lines.length === events)
+    t.notOk(live.text.includes('\n\n'), `${coding}: no heartbeats have piled up`)
     await service.append(coding, [note(events)])
     await until(() => live.lines.length === events + 1)
     assertCovers(recordsOf(live.text), 0, events + 1)

@@ -5,15 +5,15 @@ import t from 'tap'
 import { expandRecord, validateRecord } from '../../codec/index.ts'
 import { contentCoding } from '../../routes/index.ts'
 import type { Exchange, Service } from '../support/service.ts'
-import { startService, textDelta, userMessage } from '../support/service.ts'
+import { newTextDelta, newUserMessage, startService } from '../support/service.ts'
 
 /** Turns of a question, tokens, and the message that settles them. */
 function conversation(turns: number, tokens = 5): object[] {
   const events: object[] = []
   for (let turn = 0; turn < turns; turn++) {
-    events.push(userMessage(`question ${turn}`))
+    events.push(newUserMessage(`question ${turn}`))
     const first = events.length
-    for (let token = 0; token < tokens; token++) events.push(textDelta(`token ${token} `, { turn }))
+    for (let token = 0; token < tokens; token++) events.push(newTextDelta(`token ${token} `, { turn }))
     events.push({
       type: 'assistant/message',
       data: { turn, step: 0, message: { id: `m${turn}`, role: 'assistant', content: 'all', source: 'model' } },
@@ -70,7 +70,7 @@ t.test('the headers of a page, and the walk back by its links (cases A1, A5, A8)
     t.equal(headers['cache-control'], page === 0 ? 'no-cache' : 'private, max-age=31536000, immutable')
     seen.unshift(...seqs(text(answer)))
     // Something new arrives between any two pages.
-    await service.append('a', [userMessage(`meanwhile ${page}`)])
+    await service.append('a', [newUserMessage(`meanwhile ${page}`)])
     end = from
     if (from === 0) {
       t.equal(headers.link, undefined)

@@ -2,12 +2,12 @@
 // however slowly it is read, and the memory must not grow with the page.
 
 import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
 import { SentBuffers } from '../../routes/sent-buffers.ts'
+import { listening } from '../support/listening.ts'
 
 const PIECES = 120
 
@@ -31,11 +31,8 @@ async function receive(t: Test, pause: (received: number) => Promise<void> | und
     const stream = Readable.from(pieces(), { objectMode: false, highWaterMark: 64 * 1024 })
     pipeline(buffers.through(stream), response, () => {})
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const answer = await new Promise<Readable>((resolve) =>
-    get({ port: (server.address() as AddressInfo).port }, resolve),
-  )
+  const url = await listening(t, server)
+  const answer = await new Promise<Readable>((resolve) => get(url, resolve))
   const parts: Buffer[] = []
   let received = 0
   for await (const part of answer) {

@@ -1,7 +1,7 @@
 // Sessions over HTTP: creating again, descriptions that keep the header's text, lists, and lives.
 
 import t from 'tap'
-import { startService, userMessage } from '../support/service.ts'
+import { newUserMessage, startService } from '../support/service.ts'
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
@@ -50,7 +50,7 @@ t.test('a list is walked by its cursor, whatever is created meanwhile (case A15)
     const body = JSON.stringify({ createdAt: Math.floor(index / 5) })
     await service.exchange('PUT', `/v1/sessions/${id}`, { headers: JSON_BODY, body })
   }
-  await service.append('s24', [userMessage('hi')])
+  await service.append('s24', [newUserMessage('hi')])
   const seen: string[] = []
   let cursor: string | undefined
   do {
@@ -69,7 +69,7 @@ t.test('a list is walked by its cursor, whatever is created meanwhile (case A15)
 
 t.test('a session deleted and created again is another one', async (t) => {
   const service = await startService(t)
-  await service.append('a', [userMessage('old')])
+  await service.append('a', [newUserMessage('old')])
   const { epoch } = (await service.exchange('GET', '/v1/sessions/a')).json()
   const deleted = await service.exchange('DELETE', '/v1/sessions/a')
   t.match(deleted, { status: 204, body: { length: 0 } })
@@ -78,7 +78,7 @@ t.test('a session deleted and created again is another one', async (t) => {
     t.match(answer.json(), { code: 'session/not-found' }, path)
   }
   t.equal((await service.exchange('DELETE', '/v1/sessions/a')).status, 404)
-  await service.append('a', [userMessage('new')])
+  await service.append('a', [newUserMessage('new')])
   const now = (await service.exchange('GET', '/v1/sessions/a')).json()
   t.not(now.epoch, epoch)
   for (const path of ['history', 'events', 'messages', 'export']) {

@@ -1,37 +1,33 @@
 // Owns a gate on real sockets before the service: it counts who comes and when, and lets them pass, wait, or go away.
 
-import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 import type { Test } from 'tap'
 import { reset } from '../support/fault-proxy.ts'
+import { listening } from '../support/listening.ts'
 
 export class Gate {
   /** when each connection was made, of `performance.now()` */
   readonly arrivals: number[] = []
   /** the request lines that were let through, such as `GET /v1/sessions/s/follow HTTP/1.1` */
   readonly requests: string[] = []
+  readonly url: string
   readonly #port: number
   readonly #clients = new Set<Socket>()
-  readonly #server = createServer({ noDelay: true }, (client) => this.#arrive(client))
-  #opened: Promise<void> = Promise.resolve()
-  #open: () => void = () => {}
+  #shut: PromiseWithResolvers<void> | undefined
 
-  private constructor(port: number) {
+  private constructor(url: string, port: number) {
+    this.url = url
     this.#port = port
   }
 
   /** Before what listens on a port of this machine. Closed with the test. */
   static async before(t: Test, port: number): Promise<Gate> {
-    const gate = new Gate(port)
-    gate.#server.listen(0, '127.0.0.1')
-    await once(gate.#server, 'listening')
-    t.teardown(() => gate.close())
+    const server = createServer({ noDelay: true })
+    const gate = new Gate(await listening(t, server), port)
+    server.on('connection', (client) => gate.#arrive(client))
+    t.teardown(() => gate.#clear())
     return gate
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
   /** connections on this side */
@@ -41,13 +37,12 @@ export class Gate {
 
   /** Who comes from now on waits until it is opened. */
   shut(): void {
-    this.#opened = new Promise((resolve) => {
-      this.#open = resolve
-    })
+    this.#shut ??= Promise.withResolvers()
   }
 
   open(): void {
-    this.#open()
+    this.#shut?.resolve()
+    this.#shut = undefined
   }
 
   /** Resets every connection. */
@@ -55,8 +50,7 @@ export class Gate {
     for (const client of [...this.#clients]) reset(client)
   }
 
-  close(): void {
-    this.#server.close()
+  #clear(): void {
     for (const client of [...this.#clients]) client.destroy()
   }
 
@@ -64,7 +58,7 @@ export class Gate {
     this.arrivals.push(performance.now())
     this.#clients.add(client)
     client.on('error', () => {}).once('close', () => this.#clients.delete(client))
-    await this.#opened
+    await this.#shut?.promise
     if (client.destroyed) return
     const service = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
     service.on('error', () => {}).once('close', () => reset(client))

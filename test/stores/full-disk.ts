@@ -19,6 +19,12 @@ await history.create('s', undefined)
 const text = 'x'.repeat(20_000)
 const batch = (head: number) => [1, 2, 3].map((by) => ({ ...userMessage(head + by), data: { content: text } }))
 await history.append('deleted', { format: 'ndjson', bytes: [bytes(batch(-1))] }, {})
+const { log } = await history.describe('s')
+/** The furthest that those who watch were told of. */
+let hinted = -1
+store.watch((hint) => {
+  if ('head' in hint && hint.log === log) hinted = Math.max(hinted, hint.head)
+})
 
 function bytes(events: ReturnType<typeof batch>): Uint8Array {
   return Buffer.concat(bodyOfEvents(events).bytes)
@@ -43,10 +49,13 @@ codes.push(await fill())
 const full = head
 const whole = await pageRecords(await history.range({ id: 's' }, { chunks: 'packed' }))
 const described = (await history.describe('s')).head
+const hintedAtMost = hinted
 
 rmSync(ballast)
 // Until the last failure is forgotten nothing needs to be done: the same request is taken.
 ;({ head } = await history.append('s', bodyOfEvents(batch(head)), {}))
 const after = await pageRecords(await history.range({ id: 's' }, { chunks: 'packed' }))
 await store.close()
-process.stdout.write(JSON.stringify({ codes, full, described, records: whole.length, head, after: after.length }))
+process.stdout.write(
+  JSON.stringify({ codes, full, described, hinted: hintedAtMost, records: whole.length, head, after: after.length }),
+)

@@ -5,13 +5,15 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
 import t from 'tap'
+import type { LogHint } from '../../src/history/index.ts'
 import { History } from '../../src/history/index.ts'
 import { openSqliteStore } from '../../src/stores/index.ts'
 import { prepareLogStatements } from '../../src/stores/sqlite-log.ts'
 import { prepareReads } from '../../src/stores/sqlite-reader.ts'
-import { openWriter, SCHEMA_VERSION } from '../../src/stores/sqlite-schema.ts'
-import { bodyOfEvents, collect, messagesLog, pageRecords, userMessage } from '../support/logs.ts'
+import { HIDDEN, openWriter, SCHEMA_VERSION, VISIBLE } from '../../src/stores/sqlite-schema.ts'
+import { bodyOfEvents, bytesOf, collect, messagesLog, pageRecords, userMessage } from '../support/logs.ts'
 import { opened } from './opened-store.ts'
 import { storeContract } from './store-contract.ts'
 
@@ -88,6 +90,77 @@ t.test('a write lock held too long is told as such, and the same request is take
   db.exec('COMMIT')
   t.equal((await history.describe('s')).head, -1)
   t.match(await history.append('s', bodyOfEvents(messagesLog(2)), {}), { head: 1 })
+})
+
+/** From here on no commit succeeds that makes such a change: it leaves a promise unkept that is looked at only then. */
+function failing(db: DatabaseSync, change: string): void {
+  db.exec(`
+    CREATE TABLE kept (promise INTEGER PRIMARY KEY);
+    CREATE TABLE given (promise INTEGER REFERENCES kept DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER failing AFTER ${change} BEGIN INSERT INTO given VALUES (1); END`)
+}
+
+const UNKEPT = { message: /FOREIGN KEY/ }
+
+t.test('a commit that fails is told to nobody who watches', async (t) => {
+  const { store, history, db } = await opened(t)
+  await history.create('s', undefined)
+  await history.append('s', bodyOfEvents(messagesLog(2)), {})
+  const { log } = await history.describe('s')
+  const hints: LogHint[] = []
+  t.teardown(store.watch((hint) => 'any' in hint || hints.push(hint)))
+  failing(db, 'UPDATE ON sessions')
+  await t.rejects(history.append('s', bodyOfEvents([userMessage(2)]), {}), UNKEPT)
+  await t.rejects(history.remove('s'), UNKEPT)
+  t.match(await history.describe('s'), { head: 1 })
+  db.exec('DROP TRIGGER failing')
+  t.match(await history.append('s', bodyOfEvents([userMessage(2)]), {}), { head: 2, appended: 1 })
+  t.strictSame(hints, [{ log, head: 2 }])
+})
+
+t.test('an import leaves nothing when its last commit fails', async (t) => {
+  const { history, db } = await opened(t)
+  async function* file(): AsyncGenerator<Uint8Array> {
+    yield bytesOf('{"type":"session","version":0,"id":"s","createdAt":5}\n')
+    // So long that the first of it is committed before the last has come.
+    const data = { content: 'x'.repeat(600_000) }
+    for (const event of messagesLog(3)) yield bytesOf(`${JSON.stringify({ ...event, data })}\n`)
+  }
+  failing(db, `UPDATE OF state ON sessions WHEN new.state = ${VISIBLE}`)
+  await t.rejects(history.importLog(file(), {}), UNKEPT)
+  t.equal(db.prepare(`SELECT count(*) AS n FROM sessions WHERE state = ${HIDDEN}`).get()?.n, 0)
+  db.exec('DROP TRIGGER failing')
+  t.match(await history.importLog(file(), {}), { created: true, head: 2 })
+})
+
+t.test('when the writer thread ends, what waits for it is refused, and the store has failed', async (t) => {
+  let writer: Worker | undefined
+  process.once('worker', (worker) => {
+    writer = worker
+  })
+  const { store, history, db } = await opened(t)
+  await history.create('s', undefined)
+  // The writer waits for this lock, so neither request is answered before it ends.
+  db.exec('BEGIN IMMEDIATE')
+  const unavailable = { code: 'store/unavailable', message: 'the writer has ended' }
+  const refused = [
+    t.rejects(history.append('s', bodyOfEvents(messagesLog(2)), {}), unavailable),
+    t.rejects(history.remove('s'), unavailable),
+  ]
+  const ended = writer?.terminate()
+  db.exec('ROLLBACK')
+  await ended
+  await Promise.all(refused)
+  t.match(await store.failed(), unavailable)
+  await t.rejects(history.append('s', bodyOfEvents(messagesLog(2)), {}), unavailable)
+  await t.rejects(store.check(), unavailable)
+  t.match(await history.describe('s'), { id: 's' }, 'what is stored can be read')
+})
+
+t.test('a store that was closed has not failed', async (t) => {
+  const store = await openSqliteStore(join(t.testdir(), 'closed.db'))
+  await store.close()
+  t.equal(await Promise.race([store.failed(), nextTurn('closed')]), 'closed')
 })
 
 t.test('a file that is not a store of this version is refused and left as it was', async (t) => {

@@ -3,7 +3,7 @@
 import { copyFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
@@ -21,15 +21,11 @@ import {
   textDeltas,
   userMessage,
 } from '../support/logs.ts'
+import { until } from '../support/service.ts'
 import { opened } from './opened-store.ts'
 
 function count(db: DatabaseSync, from: string): number {
   return Number(db.prepare(`SELECT count(*) AS n FROM ${from}`).get()?.n)
-}
-
-/** Waits for what comes of itself. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await delay(5)
 }
 
 t.test('the WAL stays bounded while readers never cease', async (t) => {

@@ -1,10 +1,10 @@
 // Owns a proxy on real sockets that does to a connection what networks do: cut it, go silent, dribble.
 
-import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { listening } from './listening.ts'
 
 /** What happens to what the server sends on one connection. */
 export interface Plan {
@@ -51,14 +51,12 @@ export async function faultProxy(t: Test, target: string): Promise<FaultProxy> {
     open.add(link)
     client.once('close', () => open.delete(link))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const url = await listening(t, server)
   t.teardown(() => {
     for (const link of open) link.destroy()
-    server.close()
   })
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     get count() {
       return passed.length
     },

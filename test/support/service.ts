@@ -158,10 +158,10 @@ export async function received(socket: Socket): Promise<Buffer> {
 }
 
 /** An assistant's token. */
-export function textDelta(text: string, { turn = 0, step = 0, index = 0 } = {}): object {
+export function newTextDelta(text: string, { turn = 0, step = 0, index = 0 } = {}): object {
   return { type: 'assistant/chunk', data: { turn, step, chunk: { type: 'text-delta', index, text } } }
 }
 
-export function userMessage(content: string): object {
+export function newUserMessage(content: string): object {
   return { type: 'user/message', data: { role: 'user', content }, surfaceOp: 'append' }
 }
