@@ -27,9 +27,6 @@ export async function* readGap(
     const ahead = error instanceof ServiceError && error.code === 'history/ahead'
     throw ahead ? AnswerError.malformed(`the stream came to seq ${to}, which the log does not have`, error) : error
   })
-  try {
-    yield* page.lines()
-  } finally {
-    page.cancel()
-  }
+  // Reading lets go of the connection itself, also when it is left in the middle.
+  yield* page.lines()
 }

@@ -6,7 +6,7 @@ import { NetworkError } from './errors.ts'
 /**
  * The pieces of a body. Throws NetworkError `network/timeout` when one takes longer than `silence` milliseconds to come.
  * Only the time in which a piece is waited for counts: a slow reader is no silent service. `discard` must let go of the
- * connection and end the wait.
+ * connection and end the wait; it is called for silence alone, and a body that is left otherwise is the caller's to let go.
  */
 export async function* watchSilence(
   body: AsyncGenerator<Uint8Array>,
@@ -18,23 +18,19 @@ export async function* watchSilence(
     silent = true
     discard()
   }
-  try {
-    for (;;) {
-      const timer = setTimeout(onSilence, silence)
-      let piece: IteratorResult<Uint8Array>
-      try {
-        piece = await body.next()
-      } catch (error) {
-        throw silent ? silenceError(silence, error) : error
-      } finally {
-        clearTimeout(timer)
-      }
-      if (silent) throw silenceError(silence)
-      if (piece.done) return
-      yield piece.value
+  for (;;) {
+    const timer = setTimeout(onSilence, silence)
+    let piece: IteratorResult<Uint8Array>
+    try {
+      piece = await body.next()
+    } catch (error) {
+      throw silent ? silenceError(silence, error) : error
+    } finally {
+      clearTimeout(timer)
     }
-  } finally {
-    discard()
+    if (silent) throw silenceError(silence)
+    if (piece.done) return
+    yield piece.value
   }
 }
 

@@ -112,12 +112,16 @@ export class JournalWindow {
     return { type: 'replace', entries: records, from, hasMore: this.#hasMore, reason }
   }
 
-  /** `records` join the end, one after the other. Gives the append, then the runs that it closed. */
+  /**
+   * `records` join the end, one after the other. Gives the append, then the runs that it closed. All of it must be made
+   * before another append is asked for: which runs are closed is found here, ahead of the window.
+   */
   append(records: readonly SessionHistoryRecord[]): PendingChange[] {
     const closed: ClosedRun[] = []
     const add = (): JournalChange => {
       this.#to = endOf(records, this.#to)
-      this.#entries.push(...records)
+      // One by one; a call with as many arguments as came together may break the stack.
+      for (const record of records) this.#entries.push(record)
       return { type: 'append', entries: records }
     }
     if (this.#compacting) {

@@ -38,7 +38,8 @@ const CHECKS: Checks<JournalOptions> = { maxMessages: messageCount, chunks: chun
  *
  * After a loss it connects again, for as long as it takes, and goes on at the window's end. The iteration ends, without
  * throwing, after the status `ended` (the session was deleted) or `failed` (with its `error`), and when the journal is
- * closed.
+ * closed. Unless it is closed, it can be read backwards after that too: `loadOlder()` changes the window, and who asks the
+ * iterator once more is told.
  */
 export class Journal implements AsyncIterable<JournalChange> {
   readonly #wiring: Wiring
@@ -145,8 +146,8 @@ export class Journal implements AsyncIterable<JournalChange> {
     this.#isOver = true
     this.#made = []
     this.#pending = undefined
-    // If it waits for something, that was aborted; if it waits for its reader, it learns here that there is none.
-    this.#changes?.return(undefined).catch(() => {})
+    // What the connection below waits for is aborted with this, and so is the connection itself; while it waits for its
+    // reader it holds nothing else, so it need not be ended.
     this.#wake?.()
   }
 
@@ -206,11 +207,8 @@ export class Journal implements AsyncIterable<JournalChange> {
     const { signal } = this.#stop
     const page = await openPage(this.#wiring, this.#path, { beforeSeq: from, epoch, maxMessages, chunks, signal })
     const entries: SessionHistoryRecord[] = []
-    try {
-      for await (const record of page.records) entries.push(record)
-    } finally {
-      page.cancel()
-    }
+    // To its end, or until it throws: then reading has let go of the connection.
+    for await (const record of page.records) entries.push(record)
     signal.throwIfAborted()
     this.#made.push(window.prepend({ epoch, from }, page, entries))
     this.#wake?.()

@@ -84,20 +84,27 @@ export function afterLoss(error: unknown, { resuming, known, distrusted }: LossC
   return error.status === 404 && known ? 'ended' : 'failed'
 }
 
-/**
- * Milliseconds to wait before the n-th repetition (n from 1), or undefined when the service asks for too long a wait.
- * Full jitter: clients that failed together must not come back together. What the service asks for comes on top.
- */
+/** Milliseconds to wait before the n-th repetition (n from 1), or undefined when the service asks for too long a wait. */
 export function retryDelay(n: number, error: unknown, options: RetryOptions, random: () => number): number | undefined {
-  const jitter = random() * Math.min(options.longestDelay, options.firstDelay * 2 ** Math.min(n - 1, 50))
-  const asked = error instanceof ServiceError ? (error.retryAfter ?? 0) : 0
-  return asked > options.longestRetryAfter ? undefined : asked * 1000 + jitter
+  return askedBy(error) > options.longestRetryAfter ? undefined : reconnectDelay(n, error, options, random)
 }
 
-/** The same for a follower, which has all the time that the service asks for. */
-export function reconnectDelay(n: number, error: unknown, options: ReconnectOptions, random: () => number): number {
-  const limits = { ...RETRY_DEFAULTS, ...options, longestRetryAfter: Number.POSITIVE_INFINITY }
-  return retryDelay(n, error, limits, random) as number
+/**
+ * The same for a follower, which has all the time that the service asks for. Full jitter: clients that failed together
+ * must not come back together. What the service asks for comes on top.
+ */
+export function reconnectDelay(
+  n: number,
+  error: unknown,
+  { firstDelay, longestDelay }: Pick<ReconnectOptions, 'firstDelay' | 'longestDelay'>,
+  random: () => number,
+): number {
+  return askedBy(error) * 1000 + random() * Math.min(longestDelay, firstDelay * 2 ** Math.min(n - 1, 50))
+}
+
+/** Seconds that the service asks to be left alone for. */
+function askedBy(error: unknown): number {
+  return error instanceof ServiceError ? (error.retryAfter ?? 0) : 0
 }
 
 /** Calls `attempt` until it succeeds or must not be tried again. Throws the last error, or the signal's reason. */

@@ -55,6 +55,7 @@ export class HistoryReader {
    * given before it begins, in one epoch. A page must be read or cancelled before the next one is asked for.
    */
   async *pages(options: PageOptions = {}): AsyncGenerator<HistoryPage> {
+    // The pages behind the first have one address each, however it was asked for: a cache may know them.
     const { throughSeq: _throughSeq, ...rest } = options
     let page = await this.page(options)
     yield page
@@ -75,11 +76,8 @@ export class HistoryReader {
     const range = checkOptions('events()', options, checks)
     // Rows are expanded here: they take a tenth of the bytes.
     const page = await openRange(this.wiring, this.path, { ...range, chunks: 'packed' satisfies ChunksMode })
-    try {
-      for await (const record of page.records) yield* expandRecord(record)
-    } finally {
-      page.cancel()
-    }
+    // Reading lets go of the connection itself, also when it is left in the middle.
+    for await (const record of page.records) yield* expandRecord(record)
   }
 
   /**

@@ -66,6 +66,15 @@ t.test('a change is made when it is told, not before', async (t) => {
   t.equal(window.entries.length, 2)
 })
 
+t.test('as many records as there are may come together', async (t) => {
+  const window = new JournalWindow({ compacting: false })
+  window.replace('e1', 0, [], 'opened')
+  const records = single(Array.from({ length: 300_000 }, (_, seq) => userMessage(seq)))
+  for (const change of window.append(records)) change()
+  t.equal(window.to, 300_000)
+  t.equal(window.entries.length, 300_000)
+})
+
 t.test('only closed runs of three and more single tokens become rows', async (t) => {
   const cases: [string, ReturnType<typeof textDeltas>, [number, number][]][] = [
     ['an open run', textDeltas(0, 9), []],

@@ -14,7 +14,9 @@ import { pageHeaders, problem } from './scripted-server.ts'
 
 /** What is wrong with one answer. */
 export interface Fault {
-  /** an error instead of the answer */
+  /** no answer, not even its headers */
+  readonly mute?: boolean
+  /** an error instead of the answer; with `how: 'silence'` it stops in the middle of its body */
   readonly status?: number
   readonly code?: string
   readonly headers?: Record<string, string>
@@ -66,7 +68,7 @@ export class ModelService {
 
   private constructor({ heartbeat, fault = () => undefined }: ModelOptions) {
     this.fault = fault
-    if (heartbeat !== undefined) this.#heartbeat = setInterval(() => this.#write(['']), heartbeat)
+    if (heartbeat !== undefined) this.#heartbeat = setInterval(() => this.beat(), heartbeat)
   }
 
   get url(): string {
@@ -97,6 +99,11 @@ export class ModelService {
   end(reason: string): void {
     this.#write([`{"type":"end","reason":"${reason}"}`])
     for (const sink of this.#followers) sink.end()
+  }
+
+  /** A blank line, as a heartbeat sends it. */
+  beat(): void {
+    this.#write([''])
   }
 
   /** Lets everybody lose the connection. */
@@ -132,6 +139,11 @@ export class ModelService {
     const asked = { what, query, authorization: headers.authorization, count, at: performance.now() }
     this.asked.push(asked)
     const fault = this.fault(asked) ?? {}
+    if (fault.mute) return
+    if (fault.status !== undefined && fault.how === 'silence') {
+      response.writeHead(fault.status, { 'content-type': 'application/problem+json' })
+      return response.write('{"type":')
+    }
     if (fault.status !== undefined) return problem(response, fault.status, fault.code ?? 'x/y', {}, fault.headers)
     if (!this.isThere) return problem(response, 404, 'session/not-found')
     if (query.epoch !== undefined && query.epoch !== this.epoch) return problem(response, 409, 'session/replaced')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { AnswerError, mayRepeat, NetworkError, RETRY_DEFAULTS, ServiceError } from '../../src/client/index.ts'
-import { retryDelay, withRetries } from '../../src/client/retry.ts'
+import { RECONNECT_DEFAULTS, reconnectDelay, retryDelay, withRetries } from '../../src/client/retry.ts'
 
 function answered(status: number, retryAfter?: number): ServiceError {
   return new ServiceError(status, `http/${status}`, 'detail', {}, retryAfter)
@@ -56,6 +56,21 @@ t.test(
     t.equal(longest(1, answered(503, 61)), undefined, 'too long to wait for')
   },
 )
+
+t.test('a follower waits as long as it is asked to', async (t) => {
+  t.equal(
+    reconnectDelay(1, answered(503, 1000), RECONNECT_DEFAULTS, () => 0),
+    1_000_000,
+  )
+  t.strictSame(
+    [1, 2, 5, 6, 50, 5000].map((n) => reconnectDelay(n, lost, RECONNECT_DEFAULTS, () => 1)),
+    [500, 1000, 8000, 10_000, 10_000, 10_000],
+  )
+  t.equal(
+    reconnectDelay(2, answered(503, 3), RECONNECT_DEFAULTS, () => 0.5),
+    3500,
+  )
+})
 
 t.test('tries are bounded, and the last error is thrown', async (t) => {
   let tries = 0

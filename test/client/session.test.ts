@@ -325,6 +325,57 @@ t.test('a reader may leave in the middle', async (t) => {
   t.equal((await read(await session.page())).length, 5000, 'and come again')
 })
 
+t.test('leaving in the middle lets go of the connection, and a reader whose page is wrong does too', async (t) => {
+  let open = 0
+  const { session } = await served(t, async ({ url }, response) => {
+    open++
+    response.once('close', () => open--)
+    response.writeHead(200, pageHeaders({ from: 0, to: 50 }))
+    // It does not end by itself.
+    await written(response, url.searchParams.has('maxMessages') ? eventLines(7, 9) : eventLines(0, 4))
+  })
+  const ways: [string, () => Promise<AsyncIterable<unknown>>][] = [
+    ['records', async () => (await session.page()).records],
+    ['lines', async () => (await session.page()).lines()],
+    ['events', async () => session.events()],
+    ['a wrong page', async () => (await session.page({ maxMessages: 5 })).records],
+  ]
+  for (const [way, ask] of ways) {
+    const reading = (async () => {
+      for await (const _ of await ask()) break
+    })()
+    if (way === 'a wrong page') await t.rejects(reading, { code: 'answer/malformed' })
+    else await reading
+    await until(() => open === 0)
+    t.pass(way)
+  }
+})
+
+t.test('pages up to a seq are walked to the beginning', async (t) => {
+  const { session, exchanges } = await served(t, ({ url }, response) => {
+    const to = Number(url.searchParams.get('beforeSeq') ?? Number(url.searchParams.get('throughSeq')) + 1)
+    const from = Math.max(0, to - 4)
+    response.writeHead(200, pageHeaders({ from, to })).end(eventLines(from, to))
+  })
+  const seqs: number[] = []
+  for await (const page of session.pages({ throughSeq: 9 })) {
+    seqs.unshift(...(await read(page)).map(({ event }) => event.seq))
+  }
+  t.strictSame(
+    seqs,
+    Array.from({ length: 10 }, (_, seq) => seq),
+  )
+  t.strictSame(
+    exchanges.map(({ url }) => [url.searchParams.get('beforeSeq'), url.searchParams.get('throughSeq')]),
+    [
+      [null, '9'],
+      ['6', null],
+      ['2', null],
+    ],
+    'the ones behind the first are those of every walk',
+  )
+})
+
 t.test('a slow reader slows the body down', async (t) => {
   // G9: the body is pulled, not gathered.
   const count = 2000

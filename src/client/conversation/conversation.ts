@@ -17,6 +17,7 @@ export interface ConversationOptions<Definitions extends ViewDefinitions> extend
  */
 export class Conversation<Definitions extends ViewDefinitions> {
   readonly #journal: Journal
+  readonly #changes: AsyncIterator<JournalChange, undefined>
   readonly #assembler: ConversationAssembler<Definitions>
   readonly #listeners = new Set<() => void>()
   /** called once after the next change */
@@ -29,6 +30,7 @@ export class Conversation<Definitions extends ViewDefinitions> {
   constructor(journal: Journal, definitions: Definitions) {
     this.#journal = journal
     this.#assembler = new ConversationAssembler(definitions)
+    this.#changes = journal[Symbol.asyncIterator]()
     void this.#run()
   }
 
@@ -77,13 +79,15 @@ export class Conversation<Definitions extends ViewDefinitions> {
   }
 
   /**
-   * Adds the page before the window, once that is open; the views have it when this resolves. Resolves to whether there
-   * is more. Throws as `journal.loadOlder()` does, or what a definition has thrown.
+   * Adds the page before the window, once that is open; the views have it when this resolves, also after the conversation
+   * has failed. Resolves to whether there is more. Throws as `journal.loadOlder()` does, or what a definition has thrown.
    */
   async loadOlder(): Promise<boolean> {
     while (!this.#isOver && this.#journal.epoch === undefined) await this.#nextChange()
     const hasMore = await this.#journal.loadOlder()
     while (!this.#isOver && this.#from !== this.#journal.from) await this.#nextChange()
+    // Nobody waits for changes any more, and there is this one.
+    if (this.#from !== this.#journal.from) await this.#read()
     if (this.#failure) throw this.#failure
     return hasMore
   }
@@ -102,14 +106,24 @@ export class Conversation<Definitions extends ViewDefinitions> {
   }
 
   async #run(): Promise<void> {
-    try {
-      for await (const change of this.#journal) this.#take(change)
-    } catch (error) {
-      this.#failure = error as Error
-    }
+    await this.#read()
     this.#isOver = true
     this.#tell()
     this.#wake()
+  }
+
+  /** Takes changes until there are no more. */
+  async #read(): Promise<void> {
+    try {
+      for (;;) {
+        const { done, value } = await this.#changes.next()
+        if (done) return
+        this.#take(value)
+      }
+    } catch (error) {
+      this.#failure = error as Error
+      this.close()
+    }
   }
 
   #take(change: JournalChange): void {

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
-import type { SessionEvent } from '../../../codec/index.ts'
+import type { SessionEvent, SessionHistoryRecord } from '../../../codec/index.ts'
 import { decodeSessionLog, expandRecord, packEvents } from '../../../codec/index.ts'
-import type { ConversationOptions, Definition, ItemView } from '../../../src/client/index.ts'
+import type { ChatItem, ConversationOptions, Definition, HistoryPage, ItemView } from '../../../src/client/index.ts'
 import { CONVERSATION, ConversationAssembler, HistoryClient, userMessage } from '../../../src/client/index.ts'
 import type { EventBody } from '../../support/conversations.ts'
 import {
@@ -19,6 +19,7 @@ import {
   turnStart,
 } from '../../support/conversations.ts'
 import { startService, until } from '../../support/service.ts'
+import { ModelService } from '../model-service.ts'
 import { activeResources } from '../watching.ts'
 
 /** A turn of one question and one answer of some tokens. */
@@ -33,6 +34,16 @@ function talk(turn: number, tokens: number): EventBody[] {
     stepEnd(turn),
     turnEnd(turn),
   ]
+}
+
+/** The bodies of a log with each message naming the tokens that made it. */
+function settled(bodies: EventBody[]): EventBody[] {
+  let tokens: number[] = []
+  return bodies.map((body, seq) => {
+    if (body.type === 'step/start') tokens = []
+    if (body.type === 'assistant/chunk') tokens.push(seq)
+    return body.type === 'assistant/message' ? { ...body, sourceEventSeqs: tokens } : body
+  })
 }
 
 async function session(t: Test, ...bodies: EventBody[]) {
@@ -134,6 +145,80 @@ t.test('older pages are in the views when loadOlder() has resolved', async (t) =
     conversation.view('chat').map(({ kind, seq }) => [kind, seq]),
     whole.view('chat').map(({ kind, seq }) => [kind, seq]),
   )
+})
+
+t.test('older pages are in the views also when the newer ones cannot be followed any more', async (t) => {
+  const events = logOf([1, 2, 3, 4, 5].flatMap((turn) => talk(turn, 6)))
+  const service = await ModelService.start(t, {
+    fault: ({ what, count }) => (what === 'follow' && count > 1 ? { status: 403, code: 'auth/forbidden' } : undefined),
+  })
+  service.append(...events)
+  const client = new HistoryClient({ baseUrl: service.url, reconnect: { firstDelay: 1, longestDelay: 4 } })
+  t.teardown(() => client.close())
+  const conversation = client.session('s').conversation({ maxMessages: 2 })
+  await conversation.ready()
+  service.drop()
+  await until(() => conversation.status === 'failed')
+  let told = 0
+  conversation.subscribe(() => told++)
+  const before = conversation.view('chat').length
+  const [first, second] = await Promise.all([conversation.loadOlder(), conversation.loadOlder()])
+  t.strictSame([first, second, told], [true, true, 1], 'calls that overlap share one page')
+  t.ok(conversation.view('chat').length > before)
+  while (await conversation.loadOlder());
+  const whole = new ConversationAssembler(CONVERSATION)
+  whole.apply({ type: 'append', entries: single(events) })
+  t.same(conversation.view('chat'), whole.view('chat'))
+  t.match(conversation, { status: 'failed', error: { code: 'auth/forbidden' }, hasMore: false })
+  conversation.close()
+  await t.rejects(conversation.loadOlder(), { code: 'journal/closed' })
+})
+
+t.test('tokens that a message settles can be left out, and the views show what the message says', async (t) => {
+  const bodies = settled([1, 2, 3, 4, 5, 6].flatMap((turn) => talk(turn, 6)))
+  const cut = bodies.findIndex(({ data }) => (data as { content?: string }).content === 'question 6')
+  const { client, of, append } = await session(t, ...bodies.slice(0, cut))
+  const options = { chunks: 'omit', maxMessages: 2 } as const
+  const target = client.session('s')
+  const journal = target.journal(options)
+  const assembler = new ConversationAssembler(CONVERSATION)
+  const reading = (async () => {
+    for await (const change of journal) assembler.apply(change)
+  })()
+  const recordsOf = async (page: HistoryPage) => {
+    const records: SessionHistoryRecord[] = []
+    for await (const record of page.records) records.push(record)
+    return records
+  }
+  await until(() => journal.status === 'live')
+  const opened = journal.from
+  let pages = await recordsOf(await target.page(options))
+  t.strictSame(journal.entries, pages)
+  t.ok(pages.some(({ type }) => type === 'omitted'))
+
+  // What is appended comes as it is appended: no message has settled it yet.
+  await append(...bodies.slice(cut))
+  await until(() => journal.to === bodies.length)
+  const live = await recordsOf(await target.range({ fromSeq: cut, chunks: 'packed' }))
+  await until(() => journal.entries.length === pages.length + live.length)
+  while (journal.hasMore) {
+    const { from } = journal
+    await journal.loadOlder()
+    pages = [...(await recordsOf(await target.page({ ...options, beforeSeq: from }))), ...pages]
+  }
+  t.ok(journal.from < opened)
+  t.strictSame(journal.entries, [...pages, ...live])
+
+  const [omitting, whole] = [of(options), of({ maxMessages: 500 })]
+  await Promise.all([omitting.ready(), whole.ready()])
+  while (await omitting.loadOlder());
+  await until(() => assembler.view('chat').length === whole.view('chat').length)
+  const shown = (items: readonly ChatItem[]) =>
+    items.map((item) => (item.kind === 'assistant' ? [item.turn, item.status, item.blocks] : [item.seq, item.kind]))
+  t.strictSame(shown(omitting.view('chat')), shown(whole.view('chat')))
+  t.strictSame(shown(assembler.view('chat')), shown(whole.view('chat')))
+  journal.close()
+  await reading
 })
 
 t.test('views of one’s own', async (t) => {
