@@ -18,6 +18,7 @@ export const followRoutes: RoutePlugin = async (app, { history, limits }) => {
   app.route({
     method: 'GET',
     url: '/sessions/:id/follow',
+    config: { staysOpen: true },
     schema: { ...followSchema, operationId: 'followSession', params: SessionPath },
     handler: follow(history, limits),
   })

@@ -1,14 +1,16 @@
 // Operations: whether the process lives, whether it can serve, the description of the service, and the way to its pages.
 
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import Type from 'typebox'
 import { Problem } from '../codec/index.ts'
-import type { RoutePlugin } from './schema.ts'
+import type { OperationOptions } from './schema.ts'
 import { json, NoQuery, problems } from './schema.ts'
 
 const tags = ['operations']
 const Status = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: false })
 
-export const operationRoutes: RoutePlugin = async (app, { history, isDraining }) => {
+export const operationRoutes: FastifyPluginAsyncTypebox<OperationOptions> = async (app, options) => {
+  const { history, isDraining, metrics } = options
   app.route({
     method: ['GET', 'HEAD'],
     url: '/',
@@ -47,6 +49,25 @@ export const operationRoutes: RoutePlugin = async (app, { history, isDraining })
       await history.check()
       return { status: 'ok' as const }
     },
+  })
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/metrics',
+    config: { whileDraining: true },
+    schema: {
+      operationId: 'measure',
+      tags,
+      summary: 'Figures of the service and its process',
+      querystring: NoQuery,
+      response: {
+        200: {
+          description: 'Text for Prometheus: requests by route, followers, processor, memory, event loop, collections.',
+          content: { 'text/plain': { schema: { type: 'string' } } },
+        },
+      },
+    },
+    handler: async (_request, reply) => reply.type(metrics.contentType).send(await metrics.text()),
   })
 
   app.route({

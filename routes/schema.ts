@@ -30,6 +30,14 @@ export interface RouteOptions {
   readonly isDraining: () => boolean
 }
 
+/** What the operations need. */
+export interface OperationOptions extends RouteOptions {
+  readonly metrics: {
+    readonly contentType: string
+    text(): Promise<string>
+  }
+}
+
 /** One resource. */
 export type RoutePlugin = FastifyPluginAsyncTypebox<RouteOptions>
 
@@ -41,6 +49,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Answered also while the server shuts down. */
     whileDraining?: boolean
+    /** The answer ends when the client leaves, so its duration tells nothing. */
+    staysOpen?: boolean
   }
 }
 

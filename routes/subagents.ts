@@ -48,6 +48,7 @@ export const subagentRoutes: RoutePlugin = async (app, { history, limits }) => {
   app.route({
     method: 'GET',
     url: `${CHILD}/follow`,
+    config: { staysOpen: true },
     schema: { ...followSchema, tags, operationId: 'followSubagent', params: ChildPath },
     handler: follow(history, limits),
   })

@@ -18,7 +18,7 @@ const TABLE: Record<string, { parts: string[]; packages: string[] }> = {
   },
   'src/server': {
     parts: ['codec', 'src/history', 'src/stores', 'routes'],
-    packages: ['node:', 'fastify', '@fastify/', 'typebox'],
+    packages: ['node:', 'fastify', '@fastify/', 'typebox', 'prom-client'],
   },
   'src/client': { parts: ['codec'], packages: ['node:', 'undici'] },
   // `serve` starts the server; the other commands are clients.

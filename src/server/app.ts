@@ -12,6 +12,7 @@ import type { Config } from './config.ts'
 import { Drain } from './drain.ts'
 import { answering, handleClientError, handleError } from './error-handler.ts'
 import { KnownRoutes } from './known-routes.ts'
+import { Metrics } from './metrics.ts'
 import { registerOpenapi } from './openapi.ts'
 
 export interface AppOptions {
@@ -52,6 +53,7 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
     frameworkErrors: handleError,
   })
   const drain = new Drain()
+  const metrics = new Metrics()
   const known = new KnownRoutes()
   app.decorate('drain', drain)
   app.addHook('onRoute', (route) => known.add(route))
@@ -73,6 +75,7 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
     linger(request)
     done()
   })
+  metrics.watch(app)
   app.setErrorHandler(handleError)
   app.setNotFoundHandler((request) => {
     throw known.problem(request.method, request.url)
@@ -86,9 +89,10 @@ export async function buildApp({ store, config, logger }: AppOptions): Promise<F
   await registerCompression(app)
   await registerOpenapi(app)
   const history = new History(store, { followers: config.followers })
+  metrics.gauge('scrollback_followers', 'Followed streams that are open.', () => history.following)
   drain.onStart(() => history.drain())
   const options = { history, limits: config, isDraining: () => drain.started }
-  await app.register(operationRoutes, options)
+  await app.register(operationRoutes, { ...options, metrics })
   await app.register(routes, { ...options, prefix: '/v1' })
   await app.ready()
   return app

@@ -35,6 +35,7 @@ t.test('every operation is there, with its answers', async (t) => {
   t.same(operations.map(({ name }) => name).sort(), [
     'delete /v1/sessions/{id}',
     'get /livez',
+    'get /metrics',
     'get /openapi.yaml',
     'get /readyz',
     'get /v1/sessions',
