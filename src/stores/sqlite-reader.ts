@@ -100,7 +100,7 @@ export class SqliteReader {
         const statement = chunkLines ? this.#statements.records : this.#statements.recordsWithoutChunks
         const range = chunkLines ? [log, from, settledEnd] : [log, from, settledEnd, to]
         // The one event that was just committed is what is read most often.
-        const rows = settledEnd - from === 1 ? [statement.get(...range)] : statement.iterate(...range)
+        const rows = settledEnd - from === 1 ? statement.all(...range) : statement.iterate(...range)
         for (const row of rows) {
           const [first, last, kind, time, line] = row as unknown as [number, number, number, number, Uint8Array | null]
           records.push({ first, last, kind: KINDS[kind] as RecordKind, time, line: line ?? undefined })

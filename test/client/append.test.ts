@@ -148,14 +148,18 @@ t.test('an outcome that is not known stays so when the tries after it are refuse
   t.match(await session.append([note(3)]), { head: 2, appended: 1 })
 })
 
-/** Two clients of one log, before which each request may be answered by `before`. */
-async function twoWriters(t: Test, before: (exchange: Exchange, response: ServerResponse) => boolean = () => false) {
+/** Two clients of one log, before which each request may be answered by `before`; the first one's options besides. */
+async function twoWriters(
+  t: Test,
+  before: (exchange: Exchange, response: ServerResponse) => boolean = () => false,
+  mine: Partial<HistoryClientOptions> = {},
+) {
   const log = logOf(-1)
   const { url } = await scriptedServer(t, (exchange, response, count) => {
     if (!before(exchange, response)) return log(exchange, response, count)
   })
-  return ['one', 'other'].map(() => {
-    const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 } })
+  return [mine, {}].map((options) => {
+    const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 }, ...options })
     t.teardown(() => client.close())
     return client.session('s')
   }) as [SessionClient, SessionClient]
@@ -202,17 +206,12 @@ t.test('a try that was refused is none that may have stored something', async (t
 })
 
 t.test('nor is one that a token provider failed before', async (t) => {
-  const { url } = await scriptedServer(t, logOf(-1))
   let failures = 0
   const token = () => {
     if (failures-- > 0) throw new Error('the vault is closed')
     return 'open'
   }
-  const [mine, other] = [{ token }, {}].map((options) => {
-    const client = new HistoryClient({ baseUrl: url, retry: { firstDelay: 1 }, ...options })
-    t.teardown(() => client.close())
-    return client.session('s')
-  }) as [SessionClient, SessionClient]
+  const [mine, other] = await twoWriters(t, undefined, { token })
   await mine.append([note(1)])
   await other.append([note(2)])
   failures = 2

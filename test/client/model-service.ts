@@ -1,14 +1,13 @@
 // Owns a service so plain that it is right at a glance: one session in memory, pages, ranges and following by the letter
 // of the contract, over real HTTP. A test can make it break the contract, one request at a time.
 
-import { once } from 'node:events'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import type { SessionEvent } from '../../codec/index.ts'
 import { encodeRecords, isMessage } from '../../codec/index.ts'
 import { reset } from '../support/fault-proxy.ts'
+import { listening } from '../support/listening.ts'
 import { packedRange, pageStartOf } from '../support/logs.ts'
 import { pageHeaders, problem } from './scripted-server.ts'
 
@@ -54,14 +53,14 @@ export class ModelService {
   isThere = true
   fault: (asked: Asked) => Fault | undefined
   readonly asked: Asked[] = []
+  #url = ''
   readonly #followers = new Set<Sink>()
   readonly #server = createServer((request, response) => this.#answer(request.url ?? '/', request.headers, response))
   readonly #heartbeat: NodeJS.Timeout | undefined
 
   static async start(t: Test, options: ModelOptions = {}): Promise<ModelService> {
     const service = new ModelService(options)
-    service.#server.listen(0, '127.0.0.1')
-    await once(service.#server, 'listening')
+    service.#url = await listening(t, service.#server)
     t.teardown(() => service.close())
     return service
   }
@@ -72,7 +71,7 @@ export class ModelService {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this.#url
   }
 
   get followers(): number {

@@ -2,8 +2,8 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listening } from '../support/listening.ts'
 
 export interface Exchange {
   readonly method: string
@@ -29,12 +29,9 @@ export async function scriptedServer(t: Test, script: Script): Promise<{ url: st
     exchanges.push({ method, url, headers, body: Buffer.concat(pieces).toString() })
     await script(exchanges.at(-1)!, response, exchanges.length)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, exchanges }
+  const url = await listening(t, server)
+  t.teardown(() => server.closeAllConnections())
+  return { url, exchanges }
 }
 
 export interface PagePromise {

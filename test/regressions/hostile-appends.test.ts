@@ -1,7 +1,6 @@
 // Requests that were small and allowed, and held everything up: each test tells what was wrong.
 
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import t from 'tap'
 import { startService } from '../support/service.ts'
 
@@ -70,8 +69,7 @@ t.test('a body in a coding that is refused, and that never ends, takes nothing w
   // The request was answered with 415; five seconds later its connection was closed, and the error of a body that nobody
   // read ended the process.
   const service = await startService(t)
-  const { hostname, port } = new URL(service.url)
-  const client = connect(Number(port), hostname)
+  const client = await service.socket()
   client.write('POST /v1/sessions/a/events HTTP/1.1\r\nHost: a\r\nContent-Encoding: zstd\r\nContent-Length: 9\r\n\r\nx')
   const [answer] = await once(client, 'data')
   t.match(String(answer), /^HTTP\/1\.1 415 /)

@@ -1,18 +1,17 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { connect } from 'node:net'
 import type { Test } from 'tap'
 import t from 'tap'
 import { BorrowedBody } from '../../src/server/borrowed-body.ts'
+import { listening } from '../support/listening.ts'
 
 /** A request whose body has begun, and who sends it. */
 async function begun(t: Test) {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const server = createServer()
+  const { hostname, port } = new URL(await listening(t, server))
+  const client = connect(Number(port), hostname)
   t.teardown(() => client.destroy())
   client.on('error', () => {})
   client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc')
